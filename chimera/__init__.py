@@ -1,0 +1,1 @@
+"""Chimera: run coding agents under policy."""

@@ -1,0 +1,1 @@
+"""The engine: seams, flows, drivers, loops."""
