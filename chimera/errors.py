@@ -132,7 +132,7 @@ class BlockedStepsLimit(RunStopped):
 class RunCancelled(RunStopped):
     """Somebody cancelled the run."""
 
-    kind = "cancelled"
+    kind = "aborted"
 
     def __init__(self, text: str = "the run was cancelled") -> None:
         super().__init__(text)

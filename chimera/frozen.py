@@ -60,19 +60,23 @@ def freeze(value: Any) -> Any:
         return value
     if isinstance(value, dict):
         return FrozenDict((key, item if type(item) in _ATOMS else freeze(item)) for key, item in value.items())
-    if isinstance(value, list | tuple):
-        return FrozenList(freeze(item) for item in value)
+    if isinstance(value, list):
+        return FrozenList(item if type(item) in _ATOMS else freeze(item) for item in value)
+    if type(value) is tuple:
+        return tuple(freeze(item) for item in value)
     return _own(value)
 
 
 def thaw(value: Any) -> Any:
-    """Return a plain, independent copy of `value` that its receiver may edit; tuples become lists, as in JSON."""
+    """Return a plain, independent copy of `value` that its receiver may edit."""
     if type(value) in _ATOMS:
         return value
     if isinstance(value, dict):
         return {key: item if type(item) in _ATOMS else thaw(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         return [item if type(item) in _ATOMS else thaw(item) for item in value]
+    if type(value) is tuple:
+        return tuple(thaw(item) for item in value)
     return _own(value)
 
 

@@ -42,7 +42,9 @@ class Message:
     content_blocks: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.content is None:
+        if not isinstance(self.content, str):
+            if self.content is not None:
+                raise TypeError(f"the content of a message is text, not {type(self.content).__name__}")
             object.__setattr__(self, "content", "")
         if self.tool_calls != ():
             object.__setattr__(self, "tool_calls", tuple(call.sealed() for call in self.tool_calls or ()))

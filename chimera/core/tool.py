@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, overload
 
 from chimera.errors import MisuseError
+from chimera.threads import in_thread
 from chimera.types import ToolResult
 
 __all__ = ["BaseTool", "ToolEffect", "ToolEnv", "tool"]
@@ -61,7 +62,7 @@ class BaseTool:
 
     async def async_execute(self, args: dict[str, Any], env: ToolEnv | None = None) -> ToolResult:
         """`execute` without blocking the event loop; by default in a thread."""
-        return await asyncio.to_thread(self.execute, args, env)
+        return await in_thread(self.execute, args, env)
 
     @property
     def schema(self) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from chimera.threads import in_thread
 from chimera.types import Message, ToolCall
 
 __all__ = ["Provider", "Response", "StreamChunk"]
@@ -42,10 +42,12 @@ class Provider(ABC):
     `tools` is a list of function schemas: `{"type": "function", "function": {"name", "description", "parameters"}}`.
     A provider that sends HTTP headers exposes them as `request_headers` (a `dict[str, str]`). When it can also send
     other headers for one call, it sets `accepts_call_headers` and takes them as the keyword `extra_headers`: the
-    complete set for that call, in which a header of its own that is missing is not sent.
+    complete set for that call, in which a header of its own that is missing is not sent. A provider that can use
+    another model for one call sets `accepts_call_model` and takes its name as the keyword `model`.
     """
 
     accepts_call_headers: bool = False
+    accepts_call_model: bool = False
 
     @abstractmethod
     def complete(
@@ -83,7 +85,7 @@ class Provider(ABC):
         **kwargs: Any,
     ) -> Response:
         """`complete` without blocking the event loop."""
-        return await asyncio.to_thread(self.complete, messages, tools, temperature, max_tokens, **kwargs)
+        return await in_thread(self.complete, messages, tools, temperature, max_tokens, **kwargs)
 
     async def async_stream(
         self,

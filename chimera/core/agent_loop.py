@@ -1,0 +1,162 @@
+"""AgentLoop: the loop behind interactive agents, as a stream of events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Any, ClassVar
+
+from chimera.core.cancellation import CancellationToken, as_token
+from chimera.core.context import Context
+from chimera.core.decisions import Interceptors
+from chimera.core.drivers import Returned, async_drive
+from chimera.core.engine import Program, execute_program
+from chimera.core.identity import RunIdentity
+from chimera.core.loop import ReAct, new_run
+from chimera.core.loop_config import LoopConfig, PermissionCallback
+from chimera.core.loop_events import LoopEvent, LoopEventType, LoopResult
+from chimera.core.run import Run
+from chimera.core.seams import Observer
+from chimera.core.steering import MessageQueue
+from chimera.permissions.base import PermissionPolicy
+from chimera.types import AgentResult, Message
+
+__all__ = ["AgentLoop", "stream_events"]
+
+_POLL_SECONDS = 0.02
+
+
+class AgentLoop:
+    """Asks the model and runs its calls, streaming what happens. One object may serve many runs at once."""
+
+    name: ClassVar[str] = "agent"
+
+    async def run(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Iterable[Any] | None,
+        provider: Any,
+        system_prompt: str | None,
+        max_turns: int = 100,
+        interceptors: Interceptors | None = None,
+        permissions: PermissionPolicy | None = None,
+        hooks: Any = None,
+        compaction: Any = None,
+        abort_signal: Any = None,
+        message_queue: MessageQueue | None = None,
+        stream: bool = False,
+        permission_callback: PermissionCallback | None = None,
+        config: LoopConfig | None = None,
+        env: Any = None,
+        conversation_id: str | None = None,
+        parent: RunIdentity | None = None,
+        lane: str = "",
+        observer: Observer | None = None,
+    ) -> AsyncGenerator[LoopEvent, None]:
+        """Run a conversation to its end and yield what happens; the last event is always the one `result`.
+
+        `messages` is the conversation so far and is not touched; `result.data.messages` is the conversation after.
+        Without `permissions` nothing is asked; what a policy asks is put to `permission_callback`, and denied where
+        there is none. `abort_signal` is a `CancellationToken` or an event with `is_set`. `config` sets everything that
+        has no argument of its own; an argument that is given wins. A provider's failure is an `error` event and the
+        reason of the result. Cancelling the task that iterates is passed on and ends the stream without a result.
+        """
+        token = as_token(abort_signal)
+        held = _config(config, interceptors, permissions, hooks, compaction, token, message_queue, permission_callback)
+        context = Context(system_prompt, messages, conversation_id=conversation_id)
+        loop = _Turns(max_turns, held)
+        run = new_run(
+            loop,
+            provider,
+            tools,
+            context,
+            env,
+            parent=parent,
+            lane=lane,
+            observer=observer,
+            listening=True,
+            streaming=stream,
+        )
+        events = stream_events(run, lambda: loop.program(context), context, token)
+        try:
+            async for event in events:
+                yield event
+        finally:
+            await events.aclose()
+
+
+class _Turns(ReAct):
+    name = AgentLoop.name
+
+
+def _config(
+    config: LoopConfig | None,
+    interceptors: Interceptors | None,
+    permissions: PermissionPolicy | None,
+    hooks: Any,
+    compaction: Any,
+    cancellation: CancellationToken | None,
+    message_queue: MessageQueue | None,
+    permission_callback: PermissionCallback | None,
+) -> LoopConfig:
+    given = {
+        "interceptors": interceptors,
+        "permissions": permissions,
+        "hooks": hooks,
+        "compaction": compaction,
+        "cancellation": cancellation,
+        "message_queue": message_queue,
+        "permission_callback": permission_callback,
+    }
+    base = config or LoopConfig(yolo_mode=permissions is None)
+    return replace(base, **{name: value for name, value in given.items() if value is not None})
+
+
+async def stream_events(
+    run: Run, start: Callable[[], Program], context: Context, token: CancellationToken | None
+) -> AsyncGenerator[LoopEvent, None]:
+    """Run any loop's program and yield its `LoopEvent`s, ending with exactly one `result`."""
+    driver = async_drive(execute_program(run, start, context), token)
+    watcher = asyncio.ensure_future(_watch(token)) if token is not None and hasattr(token, "poll") else None
+    result: AgentResult | None = None
+    failure: str | None = None
+    try:
+        async for item in driver:
+            if isinstance(item, LoopEvent):
+                yield item
+            elif isinstance(item, Returned):
+                result = item.value
+    except Exception as exc:
+        failure = f"{type(exc).__name__}: {exc}"
+    except BaseException:
+        run.cancellation.cancel()
+        raise
+    finally:
+        if watcher is not None:
+            watcher.cancel()
+        await driver.aclose()
+    while run.notes:
+        yield run.notes.popleft()
+    if failure is not None:
+        yield LoopEvent(LoopEventType.ERROR, failure, run.turn)
+    yield LoopEvent(LoopEventType.RESULT, _loop_result(run, context, result, failure), run.turn)
+
+
+async def _watch(token: Any) -> None:
+    while not token.cancelled:  # noqa: ASYNC110 - a foreign event has only is_set to look at
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+def _loop_result(run: Run, context: Context, result: AgentResult | None, failure: str | None) -> LoopResult:
+    return LoopResult(
+        reason=f"error: {failure}" if failure is not None else run.reason,
+        messages=list(context.messages),
+        usage=dict(run.usage),
+        cost_usd=run.cost,
+        duration_ms=(perf_counter() - run.started) * 1000,
+        turn_count=run.turn,
+        output=result.output if result is not None else "",
+    )

@@ -1,0 +1,166 @@
+"""All calls of one step: judged together, run in groups, answered in order."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any
+
+from chimera.core.context import Context
+from chimera.core.effects import Acted, Effect, RunVetted, VettedCall
+from chimera.core.flows import Answered, Judged, ToolFlow, tool_call_flow
+from chimera.core.loop_events import LoopEventType
+from chimera.core.run import Run
+from chimera.providers.base import Response
+from chimera.types import Message, StepResult, ToolCall, ToolResult
+
+__all__ = ["message_text", "run_batch", "run_single"]
+
+
+def run_batch(run: Run, context: Context, response: Response) -> Generator[Effect, Any, Acted]:
+    """Record the answer in `context` and run its calls.
+
+    Every `tool_call` chain runs before the message is recorded, every permission answer is in before the first tool
+    starts. Whatever happens in between, each recorded call gets exactly one tool message, in call order.
+    """
+    problems = getattr(response, "problems", None) or {}
+    flows = [tool_call_flow(run, call, problems.get(call.id)) for call in response.tool_calls]
+    judged = [_judge(flow) for flow in flows]
+    message = Message.assistant(response.content, judged)
+    context.add(message)
+    run.note(LoopEventType.ASSISTANT, message)
+    if run.notes:
+        yield from run.flush()
+    if not flows:
+        return Acted(message, [], [])
+    run.calls += len(flows)
+    run.step = StepResult(message, list(message.tool_calls), step=run.steps + 1)
+    batch = _Batch(run, context, list(message.tool_calls), flows)
+    try:
+        yield from batch.vet()
+        yield from batch.execute()
+    finally:
+        batch.settle()
+    _count_refusals(run, batch.answers)
+    answers = [answer for answer in batch.answers if answer is not None]
+    return Acted(message, [answer.call for answer in answers], [answer.result for answer in answers])
+
+
+def run_single(run: Run, call: ToolCall) -> Generator[Effect, Any, ToolResult]:
+    """Run one call outside the conversation: what a tool asks for through its environment."""
+    flow = tool_call_flow(run, call)
+    try:
+        _judge(flow)
+        step = yield from _advance(flow, None)
+        while isinstance(step, VettedCall):
+            results = yield RunVetted((step,))
+            step = yield from _advance(flow, results[0])
+    finally:
+        flow.close()
+    return step.result
+
+
+def message_text(result: ToolResult) -> str:
+    """Return what the model reads of a result."""
+    if result.error is None:
+        return result.output
+    return f"{result.output}\n{result.error}" if result.output else result.error
+
+
+class _Batch:
+    def __init__(self, run: Run, context: Context, calls: list[ToolCall], flows: list[ToolFlow]) -> None:
+        self.run, self.context, self.calls, self.flows = run, context, calls, flows
+        self.answers: list[Answered | None] = [None] * len(calls)
+        self.vetted: list[tuple[int, VettedCall]] = []
+        self.recorded = 0
+
+    def vet(self) -> Generator[Effect, Any, None]:
+        for index, flow in enumerate(self.flows):
+            step = yield from _advance(flow, None)
+            if isinstance(step, VettedCall):
+                self.vetted.append((index, step))
+            else:
+                self.answers[index] = step
+
+    def execute(self) -> Generator[Effect, Any, None]:
+        if self.run.notes:
+            yield from self.run.flush()
+        for group in _groups(self.vetted):
+            self.run.check_cancelled()
+            results = yield RunVetted([vetted for _, vetted in group])
+            for (index, _), result in zip(group, results, strict=True):
+                step = yield from _advance(self.flows[index], result)
+                assert isinstance(step, Answered)
+                self.answers[index] = step
+            self.record()
+            if self.run.notes:
+                yield from self.run.flush()
+        self.record()
+
+    def record(self) -> None:
+        """Add the tool messages of all leading calls that are answered."""
+        while self.recorded < len(self.answers):
+            answer = self.answers[self.recorded]
+            if answer is None:
+                return
+            self.context.add(Message.tool(self.calls[self.recorded].id, message_text(answer.result)))
+            self.recorded += 1
+
+    def settle(self) -> None:
+        """Close what is still open and answer what is not answered: the run was cut short."""
+        for flow in self.flows:
+            flow.close()
+        if self.recorded == len(self.answers):
+            return
+        for index, answer in enumerate(self.answers):
+            if answer is None:
+                cut = ToolResult("", "The run was cancelled before this call was finished.")
+                self.answers[index] = Answered(self.calls[index], cut, "cancelled")
+                self.run.note(LoopEventType.TOOL_RESULT, (self.calls[index], cut))
+        self.record()
+
+
+def _judge(flow: ToolFlow) -> ToolCall:
+    step = next(flow)
+    assert isinstance(step, Judged)
+    return step.call
+
+
+def _advance(flow: ToolFlow, answer: Any) -> Generator[Effect, Any, VettedCall | Answered]:
+    """Go on with a flow until it may run its tool or has its answer; pass all other effects on."""
+    try:
+        step = flow.send(answer)
+        while not isinstance(step, VettedCall):
+            assert not isinstance(step, Judged)
+            try:
+                reply = yield step
+            except Exception as exc:
+                step = flow.throw(exc)
+            else:
+                step = flow.send(reply)
+    except StopIteration as stop:
+        answered: Answered = stop.value
+        return answered
+    return step
+
+
+def _groups(vetted: Sequence[tuple[int, VettedCall]]) -> list[list[tuple[int, VettedCall]]]:
+    """Neighbours that are safe side by side form a group; every other call stands alone."""
+    groups: list[list[tuple[int, VettedCall]]] = []
+    previous_safe = False
+    for item in vetted:
+        safe = bool(getattr(item[1].tool, "is_concurrency_safe", False))
+        if safe and previous_safe:
+            groups[-1].append(item)
+        else:
+            groups.append([item])
+        previous_safe = safe
+    return groups
+
+
+def _count_refusals(run: Run, answers: Sequence[Answered | None]) -> None:
+    if not all(answer is not None and answer.refused for answer in answers):
+        run.refused_in_a_row = 0
+        return
+    run.refused_in_a_row += 1
+    last = answers[-1]
+    run.last_refusal = (last.result.error if last is not None else None) or ""

@@ -1,0 +1,272 @@
+"""The two drivers: the only places where a provider is called and a tool runs.
+
+A driver steps a generator of effects, does what each effect says, and sends the answer, or throws the failure, back
+in. What the generator emits is yielded to whoever iterates. Both drivers close the generator on every way out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from chimera.core.cancellation import CancellationToken
+from chimera.core.effects import Consult, Effect, Emit, RunVetted, VettedCall, WireCall
+from chimera.core.tool import BaseTool
+from chimera.core.wire import async_call_arguments, call_arguments
+from chimera.errors import ChimeraError, ProviderProtocolError, RunCancelled
+from chimera.threads import in_thread
+from chimera.types import ToolResult
+
+__all__ = ["Returned", "async_drive", "drive", "drive_to_end"]
+
+T = TypeVar("T")
+_GRACE_SECONDS = 3.0
+
+
+def drive(effects: Generator[Effect, Any, T]) -> Generator[Any, None, T]:
+    """Run `effects` in this thread. Yields what is emitted; returns what the generator returns."""
+    step: Any = effects.send
+    answer: Any = None
+    try:
+        while True:
+            try:
+                effect = step(answer)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+            step, answer = effects.send, None
+            if type(effect) is Emit:
+                yield effect.item
+                continue
+            try:
+                answer = _perform(effect)
+            except BaseException as exc:
+                step, answer = effects.throw, exc
+    finally:
+        effects.close()
+
+
+def drive_to_end(effects: Generator[Effect, Any, T]) -> T:
+    """Run `effects` in this thread, let go of what is emitted, and return the result."""
+    driver = drive(effects)
+    while True:
+        try:
+            next(driver)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The last item of `async_drive`: what the generator of effects returned."""
+
+    value: Any
+
+
+async def async_drive(
+    effects: Generator[Effect, Any, Any], cancellation: CancellationToken | None = None
+) -> AsyncGenerator[Any, None]:
+    """Run `effects` on the event loop. Yields what is emitted, then a `Returned`.
+
+    When `cancellation` is cancelled, whatever is awaited is given up and `RunCancelled` is thrown into the generator.
+    """
+    step: Any = effects.send
+    answer: Any = None
+    try:
+        while True:
+            try:
+                effect = step(answer)
+            except StopIteration as stop:
+                yield Returned(stop.value)
+                return
+            step, answer = effects.send, None
+            if type(effect) is Emit:
+                yield effect.item
+                continue
+            try:
+                if type(effect) is WireCall and effect.on_chunk is not None:
+                    stream = _stream(effect, cancellation)
+                    try:
+                        async for done, item in stream:
+                            if done:
+                                answer = item
+                            else:
+                                yield item
+                    finally:
+                        await stream.aclose()
+                else:
+                    answer = await _interruptible(_perform_async(effect), cancellation)
+            except GeneratorExit:
+                raise
+            except BaseException as exc:
+                step, answer = effects.throw, exc
+    finally:
+        effects.close()
+
+
+def _perform(effect: Any) -> Any:
+    kind = type(effect)
+    if kind is RunVetted:
+        return [_run_tool(vetted) for vetted in effect.calls]
+    if kind is WireCall:
+        with call_arguments(effect) as arguments:
+            return effect.provider.complete(effect.request.messages, **arguments)
+    if kind is Consult:
+        answer = effect.fn()
+        return _finish(answer) if inspect.iscoroutine(answer) else answer
+    raise TypeError(f"a driver cannot perform {kind.__name__}")
+
+
+async def _perform_async(effect: Any) -> Any:
+    kind = type(effect)
+    if kind is RunVetted:
+        return await _run_tools(effect.calls)
+    if kind is WireCall:
+        async with async_call_arguments(effect) as arguments:
+            complete = getattr(effect.provider, "async_complete", None)
+            if complete is None:
+                return await in_thread(effect.provider.complete, effect.request.messages, **arguments)
+            return await complete(effect.request.messages, **arguments)
+    if kind is Consult:
+        return await _consult(effect.fn)
+    raise TypeError(f"a driver cannot perform {kind.__name__}")
+
+
+async def _consult(fn: Any) -> Any:
+    if inspect.iscoroutinefunction(getattr(fn, "func", fn)):
+        return await fn()
+    answer = await in_thread(fn)
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+async def _stream(call: WireCall, cancellation: CancellationToken | None) -> AsyncGenerator[tuple[bool, Any], None]:
+    """Yield `(False, item)` for chunks and at last `(True, response)`."""
+    assert call.on_chunk is not None
+    stream = getattr(call.provider, "async_stream", None)
+    if stream is None:
+        yield True, await _interruptible(_perform_async(call), cancellation)
+        return
+    async with async_call_arguments(call) as arguments:
+        chunks = stream(call.request.messages, **arguments)
+        try:
+            response = None
+            while response is None:
+                try:
+                    chunk = await _interruptible(anext(chunks), cancellation)
+                except StopAsyncIteration:
+                    raise ProviderProtocolError("the stream ended without an answer") from None
+                item = call.on_chunk(chunk)
+                if item is not None:
+                    yield False, item
+                response = chunk.response
+        finally:
+            close = getattr(chunks, "aclose", None)
+            if close is not None:
+                await close()
+    yield True, response
+
+
+def _run_tool(vetted: VettedCall) -> ToolResult:
+    try:
+        return _checked(vetted, vetted.tool.execute(vetted.arguments, vetted.env))
+    except (Exception, SystemExit) as exc:
+        return _failed(exc)
+
+
+async def _run_tools(calls: Sequence[VettedCall]) -> list[ToolResult]:
+    if len(calls) == 1:
+        return [await _run_tool_async(calls[0])]
+    tasks = [asyncio.ensure_future(_run_tool_async(vetted)) for vetted in calls]
+    try:
+        return list(await asyncio.gather(*tasks))
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks, timeout=_GRACE_SECONDS)
+        raise
+
+
+async def _run_tool_async(vetted: VettedCall) -> ToolResult:
+    execute = getattr(vetted.tool, "async_execute", None)
+    if execute is None or getattr(execute, "__func__", None) is BaseTool.async_execute:
+        return await asyncio.to_thread(_run_tool, vetted)
+    try:
+        return _checked(vetted, await execute(vetted.arguments, vetted.env))
+    except (Exception, SystemExit) as exc:
+        return _failed(exc)
+    except asyncio.CancelledError as exc:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        return _failed(exc)  # the tool itself was cancelled, not the run
+
+
+def _checked(vetted: VettedCall, result: Any) -> ToolResult:
+    if isinstance(result, ToolResult):
+        if isinstance(result.output, str) and isinstance(result.error, str | None):
+            return result
+        return ToolResult(str(result.output), None if result.error is None else str(result.error), result.metadata)
+    if inspect.iscoroutine(result):
+        result.close()
+    return ToolResult("", f"the tool {vetted.call.name} returned {type(result).__name__} instead of a ToolResult")
+
+
+def _failed(exc: BaseException) -> ToolResult:
+    """Return the result of a tool that raised. The family of `ChimeraError` speaks to the model in its own words."""
+    text = str(exc)
+    if isinstance(exc, ChimeraError) and text:
+        return ToolResult("", text)
+    return ToolResult("", f"{type(exc).__name__}: {text}" if text else type(exc).__name__)
+
+
+def _finish(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end from synchronous code, also below a running event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()
+
+
+async def _interruptible(awaitable: Awaitable[T], cancellation: CancellationToken | None) -> T:
+    """Await, unless `cancellation` is cancelled first: then the awaited work is cancelled and `RunCancelled` raised.
+
+    The method of `asyncio.timeout`: the running task cancels itself and takes the cancellation back.
+    """
+    if cancellation is None:
+        return await awaitable
+    task = asyncio.current_task()
+    assert task is not None
+    loop = asyncio.get_running_loop()
+    before, fired = task.cancelling(), False
+
+    def interrupt() -> None:
+        nonlocal fired
+        if not fired and not finished:
+            fired = True
+            task.cancel()
+
+    finished = False
+
+    def wake() -> None:
+        loop.call_soon_threadsafe(interrupt)
+
+    forget = cancellation.on_cancel(wake)
+    try:
+        result = await awaitable
+    except asyncio.CancelledError:
+        if fired and task.uncancel() <= before:
+            raise RunCancelled from None
+        raise
+    finally:
+        finished = True
+        forget()
+    if fired:  # the work was done, or did not let itself be cancelled
+        task.uncancel()
+    return result

@@ -1,0 +1,141 @@
+"""The two vocabularies of the engine.
+
+*Asks* are what a loop's program yields: it says what it wants and is sent the answer. *Effects* are what the engine
+yields to a driver: the only things that touch the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from chimera.core.context import Context
+from chimera.core.decisions import ProviderRequest
+from chimera.errors import MisuseError
+from chimera.providers.base import Response, StreamChunk
+from chimera.types import Message, ToolCall, ToolResult
+
+__all__ = [
+    "Act",
+    "Acted",
+    "Ask",
+    "Complete",
+    "CompleteInternally",
+    "Consult",
+    "Effect",
+    "Emit",
+    "FinishStep",
+    "Outcome",
+    "RunVetted",
+    "VettedCall",
+    "WireCall",
+]
+
+
+class Complete(NamedTuple):
+    """Ask for one model call over `context`, or over `messages` in its place. Both pre-provider seams apply.
+
+    `kwargs` go to the provider. With `tools` False the model is offered none. The answer is a `Response` whose calls
+    are read-only and have unique ids.
+    """
+
+    context: Context
+    kwargs: Mapping[str, Any] = {}
+    messages: list[Message] | None = None
+    tools: bool = True
+
+
+class CompleteInternally(NamedTuple):
+    """Ask for a model call that is no conversation: a synthetic prompt of the loop's own, which no seam sees.
+
+    Only for the calls that the contract exempts; whoever yields it says why where it stands.
+    """
+
+    messages: list[Message]
+    kwargs: Mapping[str, Any] = {}
+
+
+class Act(NamedTuple):
+    """Ask to record the model's answer in `context` and to run the calls in it. The answer is an `Acted`."""
+
+    context: Context
+    response: Response
+
+
+class Acted(NamedTuple):
+    """The recorded message, its effective calls and their results, in call order."""
+
+    message: Message
+    calls: list[ToolCall]
+    results: list[ToolResult]
+
+
+class FinishStep(NamedTuple):
+    """Report a finished step to whoever watches."""
+
+    acted: Acted
+    done: bool = False
+
+
+class Outcome(NamedTuple):
+    """What a program returns. `reason` is short and machine-readable; `error` is for people."""
+
+    output: str
+    success: bool = True
+    error: str | None = None
+    reason: str = "completed"
+
+
+Ask = Complete | CompleteInternally | Act | FinishStep
+
+
+class VettedCall:
+    """Leave to run one tool once: the proof that the whole `tool_call` chain and the permission answer are in.
+
+    Only `tool_call_flow` can make one; a driver runs nothing else.
+    """
+
+    __slots__ = ("arguments", "call", "env", "tool")
+
+    def __init__(self, call: ToolCall, tool: Any, arguments: dict[str, Any], env: Any, *, proof: object) -> None:
+        if proof is not _PROOF:
+            raise MisuseError("a vetted call is made by tool_call_flow alone")
+        self.call, self.tool, self.arguments, self.env = call, tool, arguments, env
+
+
+_PROOF = object()
+
+
+class WireCall(NamedTuple):
+    """Effect: send the effective envelope. The answer is a `Response`.
+
+    `headers` and `model`, when given, take the place of the provider's own for this call. `on_chunk`, when given, asks
+    for a streamed answer and turns each chunk into an item for whoever watches, or None.
+    """
+
+    provider: Any
+    request: ProviderRequest
+    headers: dict[str, str] | None = None
+    model: str | None = None
+    on_chunk: Callable[[StreamChunk], Any] | None = None
+
+
+class RunVetted(NamedTuple):
+    """Effect: run these tools, side by side where the driver can. The answer is a list of results in the same order."""
+
+    calls: Sequence[VettedCall]
+
+
+class Consult(NamedTuple):
+    """Effect: call `fn`, which may block or be a coroutine function. The answer is what it returns."""
+
+    fn: Callable[[], Any]
+
+
+class Emit(NamedTuple):
+    """Effect: hand `item` to whoever iterates. The answer is None, once they come back for more."""
+
+    item: Any
+
+
+Effect = WireCall | RunVetted | Consult | Emit

@@ -1,0 +1,229 @@
+"""The engine: runs a loop's program by turning its asks into effects.
+
+Whatever every loop needs exists here once: durable middleware and compaction before a call, batches of tools, one tool
+message for every call on every path, counters, limits, and how a run ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, cast
+
+from chimera.core.batch import run_batch
+from chimera.core.context import Context
+from chimera.core.decisions import ProviderRequest
+from chimera.core.effects import (
+    Act,
+    Acted,
+    Ask,
+    Complete,
+    CompleteInternally,
+    Effect,
+    Emit,
+    FinishStep,
+    Outcome,
+    WireCall,
+)
+from chimera.core.flows import provider_call_flow
+from chimera.core.loop_events import LoopEvent, LoopEventType
+from chimera.core.normalize import Answer, normalize
+from chimera.core.run import Run
+from chimera.errors import ContextOverflowError, RunStopped
+from chimera.events import CompactionEvent, ModelResponseEvent, RunFinishedEvent, RunStartedEvent
+from chimera.providers.base import StreamChunk
+from chimera.types import AgentResult, Message, StepResult
+
+__all__ = ["Program", "execute_program"]
+
+Program = Generator[Ask, Any, Outcome]
+
+
+def execute_program(run: Run, start: Callable[[], Program], context: Context) -> Generator[Effect, Any, AgentResult]:
+    """Run the program that `start` makes; again for every message that waits in the run's queue when it is done.
+
+    Returns the result of the run. A `RunStopped` becomes the result; other exceptions come out.
+    """
+    run.publish(RunStartedEvent, loop=run.identity.loop)
+    result: AgentResult | None = None
+    try:
+        outcome = yield from _with_follow_ups(run, start, context)
+        run.reason = outcome.reason
+        result = _result(run, outcome)
+    except RunStopped as stop:
+        run.reason = stop.reason
+        result = _result(run, Outcome(str(stop), False, str(stop), stop.reason))
+    except Exception as exc:
+        run.reason = f"error: {exc}"
+        raise
+    finally:
+        run.publish(RunFinishedEvent, reason=run.reason, result=result)
+    if run.notes:
+        yield from run.flush()
+    return result
+
+
+def _with_follow_ups(run: Run, start: Callable[[], Program], context: Context) -> Generator[Effect, Any, Outcome]:
+    while True:
+        outcome = yield from _interpret(run, start())
+        queue = run.config.message_queue
+        waiting = queue.take_next() if queue is not None else []
+        if not waiting:
+            return outcome
+        yield from _inject(run, context, waiting)
+
+
+def _interpret(run: Run, program: Program) -> Generator[Effect, Any, Outcome]:
+    """Answer the asks of `program`. A failure is thrown back into it, so that it may clean up or go on."""
+    step = program.send
+    answer: Any = None
+    try:
+        while True:
+            try:
+                ask = step(answer)
+            except StopIteration as stop:
+                return cast("Outcome", stop.value)
+            try:
+                answer = yield from _HANDLERS[type(ask)](run, ask)
+                step = program.send
+            except RunStopped:  # a stop is final: no loop may go on after it
+                raise
+            except Exception as exc:
+                answer, step = exc, program.throw
+    finally:
+        program.close()
+
+
+def _complete(run: Run, ask: Complete) -> Generator[Effect, Any, Answer]:
+    run.check_cancelled()
+    run.check_refusals()
+    run.turn += 1
+    yield from _prepare(run, ask.context)
+    tools = run.schemas if ask.tools else None
+    try:
+        answer = yield from _call_model(run, ask.messages or ask.context.to_messages(), tools, ask.kwargs)
+    except ContextOverflowError:
+        before = len(ask.context.messages)
+        if run.config.compaction is None or ask.messages is not None:
+            raise
+        yield from _compact(run, ask.context)
+        if len(ask.context.messages) >= before:
+            raise
+        answer = yield from _call_model(run, ask.context.to_messages(), tools, ask.kwargs)
+    for middleware in run.middleware:
+        changed = middleware.after_model(ask.context, answer)
+        if changed is not None:
+            answer = normalize(changed)
+    return answer
+
+
+def _prepare(run: Run, context: Context) -> Generator[Effect, Any, None]:
+    queue = run.config.message_queue
+    if queue:
+        yield from _inject(run, context, queue.take_steering())
+    for middleware in run.middleware:
+        middleware.before_model(context)
+    strategy = run.config.compaction
+    if strategy is not None:
+        window = getattr(run.provider, "context_window", 0) or 128_000
+        if strategy.due(context.messages, input_tokens=run.last_input_tokens, context_window=window):
+            yield from _compact(run, context)
+
+
+def _inject(run: Run, context: Context, messages: Sequence[Message]) -> Generator[Effect, Any, None]:
+    for message in messages:
+        context.add(message)
+        run.note(LoopEventType.SYSTEM, message)
+    if run.notes:
+        yield from run.flush()
+
+
+def _call_model(run: Run, messages: list[Message], tools: Any, kwargs: Any) -> Generator[Effect, Any, Answer]:
+    run.note(LoopEventType.STREAM_START, getattr(run.provider, "model_name", ""))
+    on_chunk = _chunk_reporter(run) if run.streaming else None
+    answer = normalize((yield from provider_call_flow(run, messages, tools, kwargs, on_chunk=on_chunk)))
+    _count(run, answer)
+    return answer
+
+
+def _count(run: Run, answer: Answer) -> None:
+    before = run.cost
+    run.count(answer.usage)
+    run.last_input_tokens = answer.usage.get("input_tokens", 0)
+    if run.wants("model_response"):
+        run.publish(
+            ModelResponseEvent,
+            message=Message.assistant(answer.content, answer.tool_calls),
+            input_tokens=run.last_input_tokens,
+            output_tokens=answer.usage.get("output_tokens", 0),
+            cost=run.cost - before,
+        )
+
+
+def _chunk_reporter(run: Run) -> Callable[[StreamChunk], LoopEvent | None]:
+    turn = run.turn
+
+    def report(chunk: StreamChunk) -> LoopEvent | None:
+        if chunk.text:
+            return LoopEvent(LoopEventType.ASSISTANT_CHUNK, chunk.text, turn)
+        return LoopEvent(LoopEventType.THINKING_CHUNK, chunk.thinking, turn) if chunk.thinking else None
+
+    return report
+
+
+def _complete_internally(run: Run, ask: CompleteInternally) -> Generator[Effect, Any, Answer]:
+    """The calls that the contract exempts go to the wire as they are."""
+    run.check_cancelled()
+    request = ProviderRequest(str(getattr(run.provider, "model_name", "")), ask.messages, None, dict(ask.kwargs))
+    answer = normalize((yield WireCall(run.provider, request)))
+    _count(run, answer)
+    return answer
+
+
+def _compact(run: Run, context: Context) -> Generator[Effect, Any, None]:
+    """Shorten the durable conversation; a model call that the strategy asks for passes both pre-provider seams."""
+    strategy = run.config.compaction
+    before = len(context.messages)
+    work = strategy.compact(list(context.messages))
+    answer: Any = None
+    try:
+        while True:
+            request = work.send(answer)
+            response = yield from provider_call_flow(run, list(request.messages), None, request.kwargs)
+            answer = normalize(response)
+            _count(run, answer)
+    except StopIteration as stop:
+        shortened = list(stop.value)
+    finally:
+        work.close()
+    if len(shortened) == before:
+        return
+    context.messages[:] = shortened
+    event = CompactionEvent(before=before, after=len(shortened), strategy=strategy.name, **run.stamp)
+    if run.bus is not None:
+        run.bus.publish(event)
+    run.note(LoopEventType.COMPACT_BOUNDARY, event)
+    if run.notes:
+        yield from run.flush()
+
+
+def _act(run: Run, ask: Act) -> Generator[Effect, Any, Acted]:
+    return (yield from run_batch(run, ask.context, ask.response))
+
+
+def _finish_step(run: Run, ask: FinishStep) -> Generator[Effect, Any, None]:
+    run.steps += 1
+    cost, run.reported_cost = run.cost - run.reported_cost, run.cost
+    acted = ask.acted
+    yield Emit(StepResult(acted.message, acted.calls, ask.done, run.steps, acted.results, cost))
+
+
+def _result(run: Run, outcome: Outcome) -> AgentResult:
+    return AgentResult(outcome.output, run.steps, run.calls, run.cost, outcome.success, outcome.error)
+
+
+_HANDLERS: dict[type, Callable[[Run, Any], Generator[Effect, Any, Any]]] = {
+    Complete: _complete,
+    CompleteInternally: _complete_internally,
+    Act: _act,
+    FinishStep: _finish_step,
+}

@@ -1,0 +1,235 @@
+"""The life of one provider call and of one tool call, each written once.
+
+Both are generators that touch nothing: they yield effects and are sent the answers. Every loop, in sync and async,
+passes through them, so a seam stands at exactly one line of the code base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from chimera.core import effects
+from chimera.core.arguments import argument_problem, validator_for
+from chimera.core.decisions import ProviderRequest
+from chimera.core.effects import Consult, Effect, Emit, VettedCall, WireCall
+from chimera.core.loop_events import LoopEventType
+from chimera.core.run import Run
+from chimera.core.seams import (
+    intercept_context,
+    intercept_provider_request,
+    intercept_tool_call,
+    intercept_tool_result,
+)
+from chimera.core.wire import own_headers
+from chimera.errors import MisuseError, ProviderCallBlocked
+from chimera.events import ModelRequestEvent, PermissionEvent, ToolCallEvent, ToolResultEvent
+from chimera.frozen import thaw
+from chimera.permissions.base import PermissionAction
+from chimera.providers.base import Response, StreamChunk
+from chimera.types import Message, PendingApproval, StepResult, ToolCall, ToolResult
+
+__all__ = ["Answered", "Judged", "provider_call_flow", "tool_call_flow"]
+
+
+def provider_call_flow(
+    run: Run,
+    messages: list[Message],
+    tools: Any,
+    kwargs: Mapping[str, Any],
+    *,
+    on_chunk: Callable[[StreamChunk], Any] | None = None,
+) -> Generator[Effect, Any, Response]:
+    """One provider call: `context` seam, `provider_request` seam, one wire call.
+
+    Raises `ProviderCallBlocked` when a seam says no; nothing is sent then.
+    """
+    messages, blocked = intercept_context(run.chains.context, messages, watch=run.watch)
+    if blocked is not None:
+        raise ProviderCallBlocked(blocked, "context")
+    own = own_headers(run.provider)
+    request = ProviderRequest(_model_name(run.provider), messages, tools, dict(kwargs), own)
+    effective, blocked = intercept_provider_request(run.chains.provider_request, request, watch=run.watch)
+    if blocked is not None:
+        raise ProviderCallBlocked(blocked, "provider_request")
+    if run.notes:
+        yield from run.flush()
+    run.publish(ModelRequestEvent, model=effective.model, messages=len(effective.messages))
+    if effective is request:
+        response: Response = yield WireCall(run.provider, effective, on_chunk=on_chunk)
+        return response
+    headers = effective.headers if own is not None and effective.headers != own else None
+    model = effective.model if effective.model != request.model else None
+    response = yield WireCall(run.provider, effective, headers, model, on_chunk)
+    return response
+
+
+class Judged(NamedTuple):
+    """Yielded by `tool_call_flow` once the seam has passed: the batch goes on when all its calls stand here."""
+
+    call: ToolCall
+
+
+class Answered(NamedTuple):
+    """How a call ended. `outcome` is `ran`, `blocked`, `denied`, `unknown`, `invalid` or `cancelled`."""
+
+    call: ToolCall
+    result: ToolResult
+    outcome: str
+
+    @property
+    def refused(self) -> bool:
+        return self.outcome in ("blocked", "denied")
+
+
+ToolFlow = Generator["Effect | Judged | VettedCall", Any, Answered]
+
+
+def tool_call_flow(run: Run, call: ToolCall, problem: str | None = None) -> ToolFlow:
+    """One tool call: seam, hooks, permission, resolve, one tool run, seam, truncation, hooks, events.
+
+    `call` is sealed. A call that arrives with a `problem` (arguments that could not be read) is refused at once.
+    """
+    if problem is not None:
+        yield Judged(call)
+        return _refuse(run, call, problem, "invalid")
+    call, blocked = intercept_tool_call(run.chains.tool_call, call, watch=run.watch)
+    call = call.sealed()
+    yield Judged(call)
+    if blocked is not None:
+        return _refuse(run, call, f"Blocked by interceptor: {blocked}", "blocked")
+    grant = yield from _permission(run, call)
+    if isinstance(grant, Answered):
+        return grant
+    run.publish(ToolCallEvent, call=call)
+    run.note(LoopEventType.TOOL_USE, call)
+    if run.notes:
+        yield from run.flush()
+    vetted = VettedCall(call, grant.tool, _private(call), run.env, proof=effects._PROOF)
+    result: ToolResult = yield vetted
+    if not grant.detached:
+        result = intercept_tool_result(run.chains.tool_result, call, result, watch=run.watch)
+    if run.config.truncation is not None:
+        result = run.config.truncation.apply(result)
+    if run.hooks is not None and not grant.detached:
+        result = yield from _after_hooks(run, call, result)
+    return _answer(run, call, result, "ran")
+
+
+class _Grant(NamedTuple):
+    tool: Any
+    detached: bool
+
+
+def _permission(run: Run, call: ToolCall) -> Generator[Effect, Any, _Grant | Answered]:
+    """Hooks, policy, the tool itself, and the question to a person, in this order; the strictest answer holds."""
+    asked_by, reason = None, ""
+    if run.hooks is not None and run.hooks.has("PreToolUse"):
+        verdict = yield Consult(partial(run.hooks.pre_tool_use, call, run.identity))
+        if verdict.decision == "deny":
+            _record(run, call, "deny", verdict.reason, source="hook")
+            return _refuse(run, call, f"Blocked by hook: {verdict.reason}", "denied")
+        if verdict.decision == "ask":
+            asked_by, reason = "hook", verdict.reason
+    decision = run.permit(call)
+    if decision.action is PermissionAction.DENY:
+        _record(run, call, "deny", decision.reason, decision.rule)
+        return _refuse(run, call, _denial(decision.reason or f"{call.name} is not allowed"), "denied")
+    tool = run.tools.get(call.name)
+    unusable = _unusable(run, call, tool)
+    if unusable is not None:
+        return unusable
+    if decision.action is PermissionAction.ASK:
+        asked_by, reason = "policy", decision.reason or reason
+    if asked_by is None or (asked_by == "hook" and run.config.yolo_mode):
+        _record(run, call, "allow", decision.reason, decision.rule)
+        return _Grant(tool, False)
+    _record(run, call, "ask", reason, decision.rule, source=asked_by)
+    return (yield from _ask(run, call, tool, reason))
+
+
+def _unusable(run: Run, call: ToolCall, tool: Any) -> Answered | None:
+    if tool is None:
+        return _refuse(run, call, f"Unknown tool: {call.name}", "unknown")
+    try:
+        problem = argument_problem(validator_for(tool.name, tool.parameters), call.arguments)
+    except MisuseError as exc:
+        return _refuse(run, call, str(exc), "invalid")
+    if problem is None:
+        return None
+    return _refuse(run, call, f"Invalid arguments for {call.name}: {problem}", "invalid")
+
+
+def _ask(run: Run, call: ToolCall, tool: Any, reason: str) -> Generator[Effect, Any, _Grant | Answered]:
+    """Put the effective call to whoever answers: the callback where there is one, else whoever iterates."""
+    approval = PendingApproval(call, call.name, call.arguments, reason or f"{call.name} needs approval")
+    callback = run.config.permission_callback
+    if callback is not None:
+        failure = yield from _ask_callback(run, callback, approval)
+    else:
+        failure = f"{approval.reason}, and nobody is there to be asked"
+        base = run.step or StepResult()
+        yield Emit(replace(base, pending_approval=approval))
+    run.check_cancelled()
+    if approval.approved:
+        _record(run, call, "allow", approval.reason, source="user")
+        enforced = run.config.resumed_approvals == "enforced"
+        return _Grant(tool, callback is None and not enforced)
+    if approval.decided:
+        text = f"the user denied it: {approval.message}" if approval.message else "the user denied it"
+    else:
+        text = failure
+    _record(run, call, "deny", text, source="user" if approval.decided else "nobody")
+    return _refuse(run, call, _denial(text), "denied")
+
+
+def _ask_callback(run: Run, callback: Any, approval: PendingApproval) -> Generator[Effect, Any, str]:
+    if run.notes:
+        yield from run.flush()
+    try:
+        answer = yield Consult(partial(callback, approval))
+    except Exception as exc:
+        return f"{approval.reason}, and asking failed: {type(exc).__name__}"
+    if not approval.decided and isinstance(answer, bool):
+        approval.approve() if answer else approval.deny()
+    return f"{approval.reason}, and the one who was asked did not decide"
+
+
+def _after_hooks(run: Run, call: ToolCall, result: ToolResult) -> Generator[Effect, Any, ToolResult]:
+    if not run.hooks.has("PostToolUse"):
+        return result
+    feedback = yield Consult(partial(run.hooks.post_tool_use, call, result, run.identity))
+    if not feedback:
+        return result
+    return replace(result, output=f"{result.output}\n{feedback}".strip())
+
+
+def _refuse(run: Run, call: ToolCall, text: str, outcome: str) -> Answered:
+    return _answer(run, call, ToolResult("", text), outcome)
+
+
+def _answer(run: Run, call: ToolCall, result: ToolResult, outcome: str) -> Answered:
+    run.publish(ToolResultEvent, call=call, result=result, outcome=outcome)
+    run.note(LoopEventType.TOOL_RESULT, (call, result))
+    return Answered(call, result, outcome)
+
+
+def _record(
+    run: Run, call: ToolCall, action: str, reason: str, rule: str | None = None, *, source: str = "policy"
+) -> None:
+    run.publish(PermissionEvent, call=call, action=action, reason=reason, rule=rule, source=source)
+
+
+def _denial(text: str) -> str:
+    return f"Permission denied: {text}"
+
+
+def _private(call: ToolCall) -> dict[str, Any]:
+    arguments: dict[str, Any] = thaw(call.arguments)
+    return arguments
+
+
+def _model_name(provider: Any) -> str:
+    return str(getattr(provider, "model_name", "") or "")

@@ -1,0 +1,175 @@
+"""Loops: programs that ask, and three ways to run each of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable
+from typing import Any, ClassVar
+
+from chimera.core.context import Context
+from chimera.core.drivers import Returned, async_drive, drive
+from chimera.core.effects import Act, Acted, Complete, FinishStep, Outcome
+from chimera.core.engine import Program, execute_program
+from chimera.core.env import RunEnv, root_of
+from chimera.core.identity import RunIdentity, new_id
+from chimera.core.loop_config import LoopConfig
+from chimera.core.normalize import Answer
+from chimera.core.run import Run
+from chimera.errors import MisuseError
+from chimera.types import AgentResult, StepResult
+
+__all__ = ["Loop", "ReAct", "StepStream", "async_drain_steps", "drain_steps", "new_run"]
+
+
+class Loop(ABC):
+    """A reasoning loop. A subclass writes `program` and gets everything else, the four seams included.
+
+    `max_steps` bounds the model's turns; `config` is what a run is held to, None for an unchecked run without seams.
+    """
+
+    name: ClassVar[str] = "loop"
+
+    def __init__(self, max_steps: int = 50, config: LoopConfig | None = None) -> None:
+        self.max_steps = max_steps
+        self.config = config
+
+    @abstractmethod
+    def program(self, context: Context) -> Program:
+        """Yield asks (see `chimera.core.effects`), be sent the answers, and return an `Outcome`."""
+
+    def run(self, provider: Any, tools: Iterable[Any] | None, context: Context, env: Any = None) -> AgentResult:
+        """Run to the end in this thread.
+
+        `provider` is anything with a `complete` method, `env` None or something with the project folder as `root`.
+        What the policy wants asked is put to `config.permission_callback`, and denied where there is none. A block
+        before a provider call ends the run with a result that says so; whatever a provider raises comes out, with the
+        conversation so far in `context`.
+        """
+        return drain_steps(self.iter_steps(provider, tools, context, env))
+
+    def iter_steps(
+        self, provider: Any, tools: Iterable[Any] | None, context: Context, env: Any = None
+    ) -> Generator[StepResult, None, AgentResult]:
+        """Run step by step in this thread; the generator returns the `AgentResult`.
+
+        A call that needs a person comes as a step with `pending_approval`: decide it, then go on. Undecided means no.
+        Closing the generator early leaves a conversation that a provider accepts.
+        """
+        run = new_run(self, provider, tools, context, env)
+        steps = drive(execute_program(run, lambda: self.program(context), context))
+        return (yield from steps)
+
+    def async_iter_steps(
+        self, provider: Any, tools: Iterable[Any] | None, context: Context, env: Any = None
+    ) -> StepStream:
+        """`iter_steps` on the event loop. The stream has the `AgentResult` as `result` once it is exhausted."""
+        return StepStream(self._async_steps(provider, tools, context, env))
+
+    async def _async_steps(
+        self, provider: Any, tools: Iterable[Any] | None, context: Context, env: Any
+    ) -> AsyncGenerator[Any, None]:
+        run = new_run(self, provider, tools, context, env)
+        token = self.config.cancellation if self.config is not None else None
+        driver = async_drive(execute_program(run, lambda: self.program(context), context), token)
+        try:
+            async for item in driver:
+                yield item
+        except BaseException:
+            run.cancellation.cancel()
+            raise
+        finally:
+            await driver.aclose()
+
+
+class StepStream(AsyncIterator[StepResult]):
+    """The steps of an asynchronous run. `result` is the `AgentResult` once the last step has been taken."""
+
+    def __init__(self, items: AsyncGenerator[Any, None]) -> None:
+        self._items = items
+        self._result: AgentResult | None = None
+
+    def __aiter__(self) -> StepStream:
+        return self
+
+    async def __anext__(self) -> StepResult:
+        item = await anext(self._items)
+        if isinstance(item, Returned):
+            self._result = item.value
+            await self._items.aclose()
+            raise StopAsyncIteration
+        step: StepResult = item
+        return step
+
+    async def aclose(self) -> None:
+        """Stop early; the conversation stays one that a provider accepts."""
+        await self._items.aclose()
+
+    @property
+    def result(self) -> AgentResult:
+        if self._result is None:
+            raise MisuseError("the run has no result before its last step is taken")
+        return self._result
+
+
+class ReAct(Loop):
+    """Reason and act: ask the model, run what it calls, until it calls nothing.
+
+    Source: Yao et al., "ReAct: Synergizing Reasoning and Acting in Language Models", 2022.
+    """
+
+    name = "react"
+
+    def program(self, context: Context) -> Program:
+        text = ""
+        for _ in range(self.max_steps):
+            answer: Answer = yield Complete(context)
+            acted: Acted = yield Act(context, answer)
+            done = not acted.calls
+            yield FinishStep(acted, done)
+            text = answer.content
+            if done:
+                return Outcome(text)
+        return Outcome(text, False, f"the run did not finish within {self.max_steps} steps", "max_turns")
+
+
+def new_run(
+    loop: Loop,
+    provider: Any,
+    tools: Iterable[Any] | None,
+    context: Context,
+    env: Any = None,
+    *,
+    config: LoopConfig | None = None,
+    parent: RunIdentity | None = None,
+    lane: str = "",
+    **options: Any,
+) -> Run:
+    """Return the state of a new run of `loop`, with an environment for its tools."""
+    identity = RunIdentity(
+        run_id=new_id("run"),
+        conversation_id=context.conversation_id,
+        depth=parent.depth + 1 if parent else 0,
+        parent=parent.run_id if parent else None,
+        lane=lane or (parent.lane if parent else ""),
+        loop=loop.name,
+    )
+    run = Run(config or loop.config, provider, tools, identity, root=root_of(env), **options)
+    run.env = RunEnv(run)
+    return run
+
+
+def drain_steps(gen: Generator[StepResult, None, AgentResult]) -> AgentResult:
+    """Take all steps and return the result; what waits for approval is denied."""
+    while True:
+        try:
+            next(gen)
+        except StopIteration as stop:
+            result: AgentResult = stop.value
+            return result
+
+
+async def async_drain_steps(agen: StepStream) -> AgentResult:
+    """`drain_steps` for the stream of `async_iter_steps`."""
+    async for _ in agen:
+        pass
+    return agen.result

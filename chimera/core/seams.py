@@ -1,0 +1,286 @@
+"""The four seams: one way to run a chain, and what each seam hands out and takes back.
+
+Three rules make a chain trustworthy. What an interceptor is handed is its own: editing it changes nothing. What it
+returns is adopted by value: editing it afterwards changes nothing. And whatever goes wrong inside it follows the
+failure policy of its seam: `tool_call` is a gate and fails closed, the other three shape data and fail open.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import perf_counter_ns
+from typing import Any, NamedTuple
+
+from chimera.core.decisions import InterceptDecision, Interceptor, ProviderRequest, interceptor_name
+from chimera.core.identity import RunIdentity, running
+from chimera.events import EventBus, InterceptorEvent
+from chimera.frozen import freeze, thaw
+from chimera.types import Message, ToolCall, ToolResult
+
+__all__ = [
+    "Observer",
+    "Watch",
+    "intercept_context",
+    "intercept_provider_request",
+    "intercept_tool_call",
+    "intercept_tool_result",
+]
+
+Observer = Callable[[InterceptorEvent], None]
+_TEXT_LIMIT = 500
+
+
+class Watch(NamedTuple):
+    """Who is told of decisions, and for which run they are made."""
+
+    observe: Observer | None = None
+    identity: RunIdentity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Seam:
+    """`hand` makes the private arguments of one interceptor; `adopt` checks a replacement and takes it by value."""
+
+    name: str
+    fails_closed: bool
+    hand: Callable[[Any, ToolCall | None], tuple[Any, ...]]
+    adopt: Callable[[Any, Any], Any]
+
+
+def intercept_context(
+    chain: Sequence[Interceptor],
+    messages: list[Message],
+    *,
+    event_bus: EventBus | None = None,
+    watch: Watch | None = None,
+) -> tuple[list[Message], str | None]:
+    """Run the `context` chain over the messages of one call.
+
+    Returns the effective messages (the same list when nothing was replaced) and the reason of a block, or None.
+    """
+    return _run(_CONTEXT, chain, messages, None, watch or _watch(event_bus))
+
+
+def intercept_provider_request(
+    chain: Sequence[Interceptor],
+    request: ProviderRequest,
+    *,
+    event_bus: EventBus | None = None,
+    watch: Watch | None = None,
+) -> tuple[ProviderRequest, str | None]:
+    """Run the `provider_request` chain over the envelope of one call.
+
+    Returns the effective envelope (the same object when nothing was replaced) and the reason of a block, or None.
+    """
+    return _run(_PROVIDER_REQUEST, chain, request, None, watch or _watch(event_bus))
+
+
+def intercept_tool_call(
+    chain: Sequence[Interceptor], call: ToolCall, *, event_bus: EventBus | None = None, watch: Watch | None = None
+) -> tuple[ToolCall, str | None]:
+    """Run the `tool_call` chain over a proposed call. An interceptor that fails blocks it.
+
+    Returns the effective call (the same object when nothing was replaced; always with the original id) and the reason
+    of a block, or None.
+    """
+    return _run(_TOOL_CALL, chain, call, call, watch or _watch(event_bus))
+
+
+def intercept_tool_result(
+    chain: Sequence[Interceptor],
+    call: ToolCall,
+    result: ToolResult,
+    *,
+    event_bus: EventBus | None = None,
+    watch: Watch | None = None,
+) -> ToolResult:
+    """Run the `tool_result` chain over the result of an executed call.
+
+    Returns the effective result: the same object when nothing was replaced, a placeholder that names the reason when
+    the result is withheld.
+    """
+    effective, reason = _run(_TOOL_RESULT, chain, result, call, watch or _watch(event_bus))
+    if reason is not None:
+        return ToolResult(f"[tool result withheld by interceptor: {reason}]")
+    return effective  # type: ignore[no-any-return]
+
+
+def _watch(event_bus: EventBus | None) -> Watch:
+    return _NOBODY if event_bus is None else Watch(event_bus.publish)
+
+
+_NOBODY = Watch()
+
+
+def _run(
+    seam: _Seam, chain: Sequence[Interceptor], value: Any, call: ToolCall | None, watch: Watch
+) -> tuple[Any, str | None]:
+    if not chain:
+        return value, None
+    token = running.set(watch.identity)
+    try:
+        for fn in chain:
+            started = perf_counter_ns() if watch.observe is not None else 0
+            try:
+                decision = fn(*seam.hand(value, call))
+                if decision is None or decision is _ALLOW:
+                    continue
+                kind = _kind_of(decision)
+                if kind == "allow":
+                    continue
+                if kind == "replace":
+                    value, verdict, reason = seam.adopt(value, decision.value), "replaced", None
+                else:
+                    verdict, reason = "blocked", _reason_text(decision.reason, fn)
+            except Exception as exc:  # the one place where an interceptor's failure is judged
+                verdict, reason = "error", f"interceptor error: {interceptor_name(fn)}: {_describe(exc)}"
+            if watch.observe is not None:
+                _tell(watch, seam, fn, verdict, reason, call, started)
+            if verdict == "blocked" or (verdict == "error" and seam.fails_closed):
+                return value, reason
+    finally:
+        running.reset(token)
+    return value, None
+
+
+_ALLOW = InterceptDecision.allow()
+
+
+def _kind_of(decision: Any) -> str:
+    """Return the kind of a well-formed decision. Raises `TypeError` for anything else: junk is no consent."""
+    if isinstance(decision, InterceptDecision) and decision.kind in ("allow", "replace", "block"):
+        return decision.kind
+    if inspect.iscoroutine(decision):
+        decision.close()
+    raise TypeError(f"an interceptor returns an InterceptDecision or None, not {_safe_str(type(decision).__name__)}")
+
+
+def _tell(
+    watch: Watch, seam: _Seam, fn: Interceptor, verdict: str, reason: str | None, call: ToolCall | None, started: int
+) -> None:
+    spent = (perf_counter_ns() - started) / 1000
+    who = watch.identity
+    event = InterceptorEvent(
+        seam=seam.name,
+        decision=verdict,
+        reason=reason,
+        tool_name=call.name if call else None,
+        call_id=call.id if call else None,
+        interceptor=interceptor_name(fn),
+        duration_us=spent,
+        run_id=who.run_id if who else "",
+        conversation_id=who.conversation_id if who else "",
+        lane=who.lane if who else "",
+        depth=who.depth if who else 0,
+    )
+    if watch.observe is not None:
+        watch.observe(event)
+
+
+def _reason_text(reason: Any, fn: Interceptor) -> str:
+    text = "" if reason is None else _safe_str(reason).strip()
+    return text or f"no reason was given ({interceptor_name(fn)})"
+
+
+def _describe(exc: Exception) -> str:
+    text = _safe_str(exc)[:_TEXT_LIMIT]
+    return f"{type(exc).__name__}: {text}" if text else type(exc).__name__
+
+
+def _safe_str(value: object) -> str:
+    try:
+        return str(value)
+    except Exception:  # a hostile or broken __str__ must not turn a block into a crash
+        return f"<unprintable {type(value).__name__}>"
+
+
+def _hand_context(messages: list[Message], _call: ToolCall | None) -> tuple[Any, ...]:
+    return (list(messages),)
+
+
+def _adopt_context(_before: list[Message], value: Any) -> list[Message]:
+    return _message_list(value)
+
+
+def _message_list(value: Any) -> list[Message]:
+    if not isinstance(value, list):
+        raise TypeError(f"the replacement must be a list of messages, not {type(value).__name__}")
+    for kind in set(map(type, value)):
+        if not issubclass(kind, Message):
+            raise TypeError(f"the replaced message list holds a {kind.__name__}")
+    return list(value)
+
+
+def _hand_request(request: ProviderRequest, _call: ToolCall | None) -> tuple[Any, ...]:
+    headers = None if request.headers is None else dict(request.headers)
+    kwargs = thaw(request.kwargs) if request.kwargs else {}
+    tools = None if request.tools is None else freeze(request.tools)
+    return (ProviderRequest(request.model, list(request.messages), tools, kwargs, headers),)
+
+
+def _adopt_request(_before: ProviderRequest, value: Any) -> ProviderRequest:
+    _expect(value, ProviderRequest, "replacement")
+    _expect(value.model, str, "model")
+    _expect(value.kwargs, dict, "kwargs")
+    if value.tools is not None:
+        _expect(value.tools, (list, tuple), "tools")
+        for schema in value.tools:
+            _expect(schema, dict, "tool schema")
+    for key in value.kwargs:
+        _expect(key, str, "kwargs key")
+    headers = None if value.headers is None else _checked_headers(value.headers)
+    tools = None if value.tools is None else freeze(value.tools)
+    return ProviderRequest(value.model, _message_list(value.messages), tools, thaw(value.kwargs), headers)
+
+
+def _checked_headers(headers: Any) -> dict[str, str]:
+    _expect(headers, dict, "headers")
+    for name, text in headers.items():
+        _expect(name, str, "header name")
+        _expect(text, str, "header value")
+        if "\n" in name + text or "\r" in name + text:
+            raise ValueError("a header holds a line break")
+    return dict(headers)
+
+
+def _hand_call(call: ToolCall, _call: ToolCall | None) -> tuple[Any, ...]:
+    return (ToolCall(call.id, call.name, thaw(call.arguments)),)
+
+
+def _adopt_call(before: ToolCall, value: Any) -> ToolCall:
+    _expect(value, ToolCall, "replacement")
+    _expect(value.name, str, "tool name")
+    _expect(value.arguments, dict, "arguments")
+    if not value.name.strip():
+        raise ValueError("the replaced call names no tool")
+    json.dumps(value.arguments)  # raises for what could never be sent to a model again
+    return ToolCall(before.id, value.name, freeze(value.arguments))
+
+
+def _hand_result(result: ToolResult, call: ToolCall | None) -> tuple[Any, ...]:
+    assert call is not None
+    mine = ToolResult(result.output, result.error, thaw(result.metadata) if result.metadata else {})
+    return ToolCall(call.id, call.name, thaw(call.arguments)), mine
+
+
+def _adopt_result(_before: ToolResult, value: Any) -> ToolResult:
+    _expect(value, ToolResult, "replacement")
+    _expect(value.output, str, "output")
+    _expect(value.error, (str, type(None)), "error")
+    _expect(value.metadata, dict, "metadata")
+    return ToolResult(value.output, value.error, thaw(value.metadata))
+
+
+def _expect(value: Any, kind: type | tuple[type, ...], what: str) -> None:
+    if not isinstance(value, kind):
+        wanted = kind.__name__ if isinstance(kind, type) else " or ".join(item.__name__ for item in kind)
+        raise TypeError(f"the {what} must be {wanted}, not {type(value).__name__}")
+
+
+_CONTEXT = _Seam("context", False, _hand_context, _adopt_context)
+_PROVIDER_REQUEST = _Seam("provider_request", False, _hand_request, _adopt_request)
+_TOOL_CALL = _Seam("tool_call", True, _hand_call, _adopt_call)
+_TOOL_RESULT = _Seam("tool_result", False, _hand_result, _adopt_result)
