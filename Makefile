@@ -34,7 +34,7 @@ docs: $(DEV_READY) ## regenerate the command line's help in the docs, then run t
 	@$(BIN)/python -m pytest -q tests/docs
 
 bench: $(DEV_READY) ## measure start-up and overhead
-	@$(BIN)/python -m scripts.bench
+	@for file in benchmarks/[!_]*.py; do echo "== $$file"; $(BIN)/python -m "benchmarks.$$(basename $$file .py)" || exit 1; done
 
 pin: $(DEV_READY) ## write the versions that are installed into constraints.txt
 	@$(BIN)/python -m scripts.pin

@@ -34,7 +34,7 @@ make_venv() {
 }
 
 install() {
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt "$@"
+    .venv/bin/python -m pip install -qq --disable-pip-version-check --constraint constraints.txt "$@"
 }
 
 new_enough .venv/bin/python || make_venv

@@ -7,7 +7,6 @@ import re
 import socket
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -75,9 +74,3 @@ def only_loopback() -> Iterator[None]:
         patch.setattr(socket.socket, "connect", guarded)
         patch.setattr(socket.socket, "connect_ex", guarded_ex)
         yield
-
-
-@pytest.fixture(scope="session")
-def repository() -> Path:
-    """The root of the repository."""
-    return Path(__file__).parents[1]
