@@ -13,12 +13,10 @@ from chimera.core.context import Context
 from chimera.core.decisions import Interceptors
 from chimera.core.drivers import Returned, async_drive
 from chimera.core.engine import Program, execute_program
-from chimera.core.identity import RunIdentity
 from chimera.core.loop import ReAct, new_run
 from chimera.core.loop_config import LoopConfig, PermissionCallback
 from chimera.core.loop_events import LoopEvent, LoopEventType, LoopResult
 from chimera.core.run import Run
-from chimera.core.seams import Observer
 from chimera.core.steering import MessageQueue
 from chimera.permissions.base import PermissionPolicy
 from chimera.types import AgentResult, Message
@@ -52,9 +50,7 @@ class AgentLoop:
         config: LoopConfig | None = None,
         env: Any = None,
         conversation_id: str | None = None,
-        parent: RunIdentity | None = None,
         lane: str = "",
-        observer: Observer | None = None,
     ) -> AsyncGenerator[LoopEvent, None]:
         """Run a conversation to its end and yield what happens; the last event is always the one `result`.
 
@@ -68,18 +64,7 @@ class AgentLoop:
         held = _config(config, interceptors, permissions, hooks, compaction, token, message_queue, permission_callback)
         context = Context(system_prompt, messages, conversation_id=conversation_id)
         loop = _Turns(max_turns, held)
-        run = new_run(
-            loop,
-            provider,
-            tools,
-            context,
-            env,
-            parent=parent,
-            lane=lane,
-            observer=observer,
-            listening=True,
-            streaming=stream,
-        )
+        run = new_run(loop, provider, tools, context, env, lane=lane, listening=True, streaming=stream)
         events = stream_events(run, lambda: loop.program(context), context, token)
         try:
             async for event in events:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from chimera.core.cancellation import CancellationToken
 from chimera.core.effects import Consult, Effect, Emit, RunVetted, VettedCall, WireCall
+from chimera.core.run import enclosing
 from chimera.core.tool import BaseTool
 from chimera.core.wire import async_call_arguments, call_arguments
 from chimera.errors import ChimeraError, ProviderProtocolError, RunCancelled
@@ -172,10 +173,13 @@ async def _stream(call: WireCall, cancellation: CancellationToken | None) -> Asy
 
 
 def _run_tool(vetted: VettedCall) -> ToolResult:
+    token = enclosing.set(vetted.run)
     try:
-        return _checked(vetted, vetted.tool.execute(vetted.arguments, vetted.env))
+        return _checked(vetted, vetted.tool.execute(vetted.arguments, vetted.run.env))
     except (Exception, SystemExit) as exc:
         return _failed(exc)
+    finally:
+        enclosing.reset(token)
 
 
 async def _run_tools(calls: Sequence[VettedCall]) -> list[ToolResult]:
@@ -195,8 +199,9 @@ async def _run_tool_async(vetted: VettedCall) -> ToolResult:
     execute = getattr(vetted.tool, "async_execute", None)
     if execute is None or getattr(execute, "__func__", None) is BaseTool.async_execute:
         return await asyncio.to_thread(_run_tool, vetted)
+    token = enclosing.set(vetted.run)
     try:
-        return _checked(vetted, await execute(vetted.arguments, vetted.env))
+        return _checked(vetted, await execute(vetted.arguments, vetted.run.env))
     except (Exception, SystemExit) as exc:
         return _failed(exc)
     except asyncio.CancelledError as exc:
@@ -204,6 +209,8 @@ async def _run_tool_async(vetted: VettedCall) -> ToolResult:
         if task is not None and task.cancelling():
             raise
         return _failed(exc)  # the tool itself was cancelled, not the run
+    finally:
+        enclosing.reset(token)
 
 
 def _checked(vetted: VettedCall, result: Any) -> ToolResult:

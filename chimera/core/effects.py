@@ -92,15 +92,16 @@ Ask = Complete | CompleteInternally | Act | FinishStep
 class VettedCall:
     """Leave to run one tool once: the proof that the whole `tool_call` chain and the permission answer are in.
 
-    Only `tool_call_flow` can make one; a driver runs nothing else.
+    Only `tool_call_flow` can make one; a driver runs nothing else. `arguments` are the tool's own, `run` is the `Run`
+    that the tool works for.
     """
 
-    __slots__ = ("arguments", "call", "env", "tool")
+    __slots__ = ("arguments", "call", "run", "tool")
 
-    def __init__(self, call: ToolCall, tool: Any, arguments: dict[str, Any], env: Any, *, proof: object) -> None:
+    def __init__(self, run: Any, call: ToolCall, tool: Any, arguments: dict[str, Any], *, proof: object) -> None:
         if proof is not _PROOF:
             raise MisuseError("a vetted call is made by tool_call_flow alone")
-        self.call, self.tool, self.arguments, self.env = call, tool, arguments, env
+        self.run, self.call, self.tool, self.arguments = run, call, tool, arguments
 
 
 _PROOF = object()

@@ -109,7 +109,7 @@ def _complete(run: Run, ask: Complete) -> Generator[Effect, Any, Answer]:
         if len(ask.context.messages) >= before:
             raise
         answer = yield from _call_model(run, ask.context.to_messages(), tools, ask.kwargs)
-    for middleware in run.middleware:
+    for middleware in run.config.middleware or ():
         changed = middleware.after_model(ask.context, answer)
         if changed is not None:
             answer = normalize(changed)
@@ -120,7 +120,7 @@ def _prepare(run: Run, context: Context) -> Generator[Effect, Any, None]:
     queue = run.config.message_queue
     if queue:
         yield from _inject(run, context, queue.take_steering())
-    for middleware in run.middleware:
+    for middleware in run.config.middleware or ():
         middleware.before_model(context)
     strategy = run.config.compaction
     if strategy is not None:
@@ -199,8 +199,8 @@ def _compact(run: Run, context: Context) -> Generator[Effect, Any, None]:
         return
     context.messages[:] = shortened
     event = CompactionEvent(before=before, after=len(shortened), strategy=strategy.name, **run.stamp)
-    if run.bus is not None:
-        run.bus.publish(event)
+    if run.rules.bus is not None:
+        run.rules.bus.publish(event)
     run.note(LoopEventType.COMPACT_BOUNDARY, event)
     if run.notes:
         yield from run.flush()

@@ -9,9 +9,7 @@ from typing import Any
 from chimera.core.batch import run_single
 from chimera.core.drivers import drive_to_end
 from chimera.core.identity import RunIdentity, new_id
-from chimera.core.loop_config import LoopConfig
 from chimera.core.run import Run
-from chimera.core.seams import Observer
 from chimera.frozen import freeze
 from chimera.types import ToolCall, ToolResult
 
@@ -21,8 +19,7 @@ __all__ = ["RunEnv", "root_of"]
 class RunEnv:
     """The environment of one run, handed to each of its tools.
 
-    A tool that starts a run of its own (a sub-agent, say) starts it under `inherited_config()`, as a child of
-    `identity`, with `observer` told of its decisions: the chains and permissions that its parent is held to.
+    A run that a tool starts here (a sub-agent, say) is held to the rules of this run by itself.
     """
 
     def __init__(self, run: Run) -> None:
@@ -41,10 +38,6 @@ class RunEnv:
         return self._run.provider
 
     @property
-    def observer(self) -> Observer | None:
-        return self._run.watch.observe
-
-    @property
     def cancelled(self) -> bool:
         return self._run.cancellation.cancelled
 
@@ -60,16 +53,10 @@ class RunEnv:
         call = ToolCall(new_id("nested"), name, freeze(dict(arguments)))
         return drive_to_end(run_single(self._run.nested(), call))
 
-    def tool_named(self, name: str) -> Any:
-        """Return the tool that this run knows by `name`, or None; for asking about it, not for running it."""
-        return self._run.tools.get(name)
-
-    def inherited_config(self, **changes: Any) -> LoopConfig:
-        """Return the configuration for a run below this one: the chains as they are held now, and all the rest.
-
-        `changes` name fields of `LoopConfig`; the four that make up policy cannot be changed.
-        """
-        return self._run.inherited_config(**changes)
+    @property
+    def tools(self) -> tuple[Any, ...]:
+        """The tools that this run holds; for handing on to a run below, or asking about them."""
+        return tuple(self._run.tools.values())
 
 
 def root_of(env: Any) -> Path | None:

@@ -46,12 +46,12 @@ def provider_call_flow(
 
     Raises `ProviderCallBlocked` when a seam says no; nothing is sent then.
     """
-    messages, blocked = intercept_context(run.chains.context, messages, watch=run.watch)
+    messages, blocked = intercept_context(run.rules.chains.context, messages, watch=run.watch)
     if blocked is not None:
         raise ProviderCallBlocked(blocked, "context")
     own = own_headers(run.provider)
     request = ProviderRequest(_model_name(run.provider), messages, tools, dict(kwargs), own)
-    effective, blocked = intercept_provider_request(run.chains.provider_request, request, watch=run.watch)
+    effective, blocked = intercept_provider_request(run.rules.chains.provider_request, request, watch=run.watch)
     if blocked is not None:
         raise ProviderCallBlocked(blocked, "provider_request")
     if run.notes:
@@ -95,7 +95,7 @@ def tool_call_flow(run: Run, call: ToolCall, problem: str | None = None) -> Tool
     if problem is not None:
         yield Judged(call)
         return _refuse(run, call, problem, "invalid")
-    call, blocked = intercept_tool_call(run.chains.tool_call, call, watch=run.watch)
+    call, blocked = intercept_tool_call(run.rules.chains.tool_call, call, watch=run.watch)
     call = call.sealed()
     yield Judged(call)
     if blocked is not None:
@@ -107,13 +107,13 @@ def tool_call_flow(run: Run, call: ToolCall, problem: str | None = None) -> Tool
     run.note(LoopEventType.TOOL_USE, call)
     if run.notes:
         yield from run.flush()
-    vetted = VettedCall(call, grant.tool, _private(call), run.env, proof=effects._PROOF)
+    vetted = VettedCall(run, call, grant.tool, _private(call), proof=effects._PROOF)
     result: ToolResult = yield vetted
     if not grant.detached:
-        result = intercept_tool_result(run.chains.tool_result, call, result, watch=run.watch)
-    if run.config.truncation is not None:
-        result = run.config.truncation.apply(result)
-    if run.hooks is not None and not grant.detached:
+        result = intercept_tool_result(run.rules.chains.tool_result, call, result, watch=run.watch)
+    if run.rules.truncation is not None:
+        result = run.rules.truncation.apply(result)
+    if run.rules.hooks and not grant.detached:
         result = yield from _after_hooks(run, call, result)
     return _answer(run, call, result, "ran")
 
@@ -125,15 +125,11 @@ class _Grant(NamedTuple):
 
 def _permission(run: Run, call: ToolCall) -> Generator[Effect, Any, _Grant | Answered]:
     """Hooks, policy, the tool itself, and the question to a person, in this order; the strictest answer holds."""
-    asked_by, reason = None, ""
-    if run.hooks is not None and run.hooks.has("PreToolUse"):
-        verdict = yield Consult(partial(run.hooks.pre_tool_use, call, run.identity))
-        if verdict.decision == "deny":
-            _record(run, call, "deny", verdict.reason, source="hook")
-            return _refuse(run, call, f"Blocked by hook: {verdict.reason}", "denied")
-        if verdict.decision == "ask":
-            asked_by, reason = "hook", verdict.reason
-    decision = run.permit(call)
+    verdict = yield from _before_hooks(run, call)
+    if isinstance(verdict, Answered):
+        return verdict
+    asked_by, reason = ("hook", verdict) if verdict is not None else (None, "")
+    decision = run.rules.permit(call)
     if decision.action is PermissionAction.DENY:
         _record(run, call, "deny", decision.reason, decision.rule)
         return _refuse(run, call, _denial(decision.reason or f"{call.name} is not allowed"), "denied")
@@ -143,7 +139,7 @@ def _permission(run: Run, call: ToolCall) -> Generator[Effect, Any, _Grant | Ans
         return unusable
     if decision.action is PermissionAction.ASK:
         asked_by, reason = "policy", decision.reason or reason
-    if asked_by is None or (asked_by == "hook" and run.config.yolo_mode):
+    if asked_by is None:
         _record(run, call, "allow", decision.reason, decision.rule)
         return _Grant(tool, False)
     _record(run, call, "ask", reason, decision.rule, source=asked_by)
@@ -165,7 +161,7 @@ def _unusable(run: Run, call: ToolCall, tool: Any) -> Answered | None:
 def _ask(run: Run, call: ToolCall, tool: Any, reason: str) -> Generator[Effect, Any, _Grant | Answered]:
     """Put the effective call to whoever answers: the callback where there is one, else whoever iterates."""
     approval = PendingApproval(call, call.name, call.arguments, reason or f"{call.name} needs approval")
-    callback = run.config.permission_callback
+    callback = run.rules.permission_callback
     if callback is not None:
         failure = yield from _ask_callback(run, callback, approval)
     else:
@@ -175,8 +171,7 @@ def _ask(run: Run, call: ToolCall, tool: Any, reason: str) -> Generator[Effect, 
     run.check_cancelled()
     if approval.approved:
         _record(run, call, "allow", approval.reason, source="user")
-        enforced = run.config.resumed_approvals == "enforced"
-        return _Grant(tool, callback is None and not enforced)
+        return _Grant(tool, callback is None and not run.rules.enforces_resumed)
     if approval.decided:
         text = f"the user denied it: {approval.message}" if approval.message else "the user denied it"
     else:
@@ -197,13 +192,28 @@ def _ask_callback(run: Run, callback: Any, approval: PendingApproval) -> Generat
     return f"{approval.reason}, and the one who was asked did not decide"
 
 
+def _before_hooks(run: Run, call: ToolCall) -> Generator[Effect, Any, Answered | str | None]:
+    """Return the refusal, or the reason for which a hook wants a person asked, or None."""
+    reason: str | None = None
+    for hooks, quiet in run.rules.hooks:
+        if not hooks.has("PreToolUse"):
+            continue
+        verdict = yield Consult(partial(hooks.pre_tool_use, call, run.identity))
+        if verdict.decision == "deny":
+            _record(run, call, "deny", verdict.reason, source="hook")
+            return _refuse(run, call, f"Blocked by hook: {verdict.reason}", "denied")
+        if verdict.decision == "ask" and not quiet:
+            reason = verdict.reason
+    return reason
+
+
 def _after_hooks(run: Run, call: ToolCall, result: ToolResult) -> Generator[Effect, Any, ToolResult]:
-    if not run.hooks.has("PostToolUse"):
-        return result
-    feedback = yield Consult(partial(run.hooks.post_tool_use, call, result, run.identity))
-    if not feedback:
-        return result
-    return replace(result, output=f"{result.output}\n{feedback}".strip())
+    for hooks, _ in run.rules.hooks:
+        if hooks.has("PostToolUse"):
+            feedback = yield Consult(partial(hooks.post_tool_use, call, result, run.identity))
+            if feedback:
+                result = replace(result, output=f"{result.output}\n{feedback}".strip())
+    return result
 
 
 def _refuse(run: Run, call: ToolCall, text: str, outcome: str) -> Answered:

@@ -55,7 +55,6 @@ def intercepted_complete(
     *,
     interceptors: Interceptors | None = None,
     event_bus: EventBus | None = None,
-    identity: RunIdentity | None = None,
     **kwargs: Any,
 ) -> Response:
     """Make one provider call through both pre-provider seams, in this thread.
@@ -64,5 +63,5 @@ def intercepted_complete(
     `ProviderCallBlocked` when a seam says no; nothing is sent then.
     """
     config = LoopConfig(interceptors=interceptors, event_bus=event_bus, yolo_mode=True)
-    run = Run(config, provider, None, identity or RunIdentity(new_id("run"), new_id("conversation")))
+    run = Run(config, provider, None, conversation_id=new_id("conversation"))
     return drive_to_end(provider_call_flow(run, list(messages), tools, kwargs))

@@ -11,7 +11,6 @@ from chimera.core.drivers import Returned, async_drive, drive
 from chimera.core.effects import Act, Acted, Complete, FinishStep, Outcome
 from chimera.core.engine import Program, execute_program
 from chimera.core.env import RunEnv, root_of
-from chimera.core.identity import RunIdentity, new_id
 from chimera.core.loop_config import LoopConfig
 from chimera.core.normalize import Answer
 from chimera.core.run import Run
@@ -133,27 +132,18 @@ class ReAct(Loop):
 
 
 def new_run(
-    loop: Loop,
-    provider: Any,
-    tools: Iterable[Any] | None,
-    context: Context,
-    env: Any = None,
-    *,
-    config: LoopConfig | None = None,
-    parent: RunIdentity | None = None,
-    lane: str = "",
-    **options: Any,
+    loop: Loop, provider: Any, tools: Iterable[Any] | None, context: Context, env: Any = None, **options: Any
 ) -> Run:
-    """Return the state of a new run of `loop`, with an environment for its tools."""
-    identity = RunIdentity(
-        run_id=new_id("run"),
+    """Return the state of a new run of `loop`, with an environment for its tools. `options` are those of `Run`."""
+    run = Run(
+        loop.config,
+        provider,
+        tools,
         conversation_id=context.conversation_id,
-        depth=parent.depth + 1 if parent else 0,
-        parent=parent.run_id if parent else None,
-        lane=lane or (parent.lane if parent else ""),
         loop=loop.name,
+        root=root_of(env),
+        **options,
     )
-    run = Run(config or loop.config, provider, tools, identity, root=root_of(env), **options)
     run.env = RunEnv(run)
     return run
 

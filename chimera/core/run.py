@@ -4,32 +4,36 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Generator, Iterable, Mapping
+from contextvars import ContextVar
 from copy import copy
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from chimera.core.cancellation import CancellationToken
-from chimera.core.decisions import Chains, interceptor_name
 from chimera.core.effects import Emit
-from chimera.core.identity import RunIdentity
+from chimera.core.identity import RunIdentity, current_run, new_id
 from chimera.core.loop_config import LoopConfig
 from chimera.core.loop_events import LoopEvent, LoopEventType
-from chimera.core.seams import Observer, Watch
+from chimera.core.rules import Rules, cancellation_below
+from chimera.core.seams import Watch
 from chimera.errors import BlockedStepsLimit, MisuseError, RunCancelled
 from chimera.events import Event, EventBus, InterceptorEvent
 from chimera.frozen import freeze
-from chimera.permissions.base import PermissionAction, PermissionDecision, PermissionPolicy
-from chimera.types import StepResult, ToolCall
+from chimera.types import StepResult
 
-__all__ = ["Run"]
+__all__ = ["Run", "enclosing"]
+
+enclosing: ContextVar[Run | None] = ContextVar("chimera_enclosing_run", default=None)
+"""The run whose tool body is executing; set by the drivers."""
 
 
 class Run:
     """One run under one configuration. Chains, tools and policies are read here, once, and held until it ends.
 
-    `listening` asks for `LoopEvent`s, `streaming` for streamed answers. `env` is what tools are handed.
+    `conversation_id` names the conversation that it goes on with. `listening` asks for `LoopEvent`s, `streaming` for
+    streamed answers. `env` is what tools are handed. A run that starts inside another run's tool is held to that
+    run's rules too, is cancelled with it, and shows it its decisions.
     """
 
     def __init__(
@@ -37,35 +41,34 @@ class Run:
         config: LoopConfig | None,
         provider: Any,
         tools: Iterable[Any] | Mapping[str, Any] | None,
-        identity: RunIdentity,
         *,
+        conversation_id: str,
+        loop: str = "",
+        lane: str = "",
         root: Path | None = None,
         listening: bool = False,
         streaming: bool = False,
-        observer: Observer | None = None,
     ) -> None:
-        unchecked = config is None
-        config = config or LoopConfig(yolo_mode=True)
-        self.config = config
+        # An interceptor that runs an agent of its own is not a tool: it would be judged by the chain it stands in.
+        outer: Run | None = None if current_run() is not None else enclosing.get()
+        self.outer = outer
+        self.config = config or LoopConfig(yolo_mode=True)
         self.provider = provider
-        self.identity = identity
         self.tools = _by_name(tools)
         self.schemas: Any = freeze([tool.schema for tool in self.tools.values()]) if self.tools else None
-        self.chains = Chains.of(config.interceptors)
-        self.policy = None if unchecked else _policy(config, self.tools)
-        self.hooks = config.hooks
-        self.middleware = tuple(config.middleware or ())
-        self.bus = _guarded_bus(config)
-        self.cancellation = config.cancellation or CancellationToken()
+        self.rules: Rules = Rules.of(config, self.tools, outer.rules if outer else None)
+        self.cancellation: CancellationToken = cancellation_below(
+            self.config.cancellation, outer.cancellation if outer else None
+        )
+        self.identity = _identity(outer, conversation_id, loop, lane)
         self.root = root
         self.env: Any = None
         self.listening = listening
         self.streaming = streaming
         self.notes: deque[LoopEvent] = deque()
         self.holds_notes = False
-        self.observer = observer
-        watching = self.bus is not None or listening or observer is not None
-        self.watch = Watch(self._observe if watching else None, identity)
+        watched = self.rules.bus is not None or listening or (outer is not None and outer.watch.observe is not None)
+        self.watch: Watch = Watch(self.observe if watched else None, self.identity)
         self.step: StepResult | None = None
         self.started = perf_counter()
         self.reason = "completed"
@@ -98,12 +101,22 @@ class Run:
         return inner
 
     def wants(self, event_type: str) -> bool:
-        return self.bus is not None and self.bus.wants(event_type)
+        return self.rules.bus is not None and self.rules.bus.wants(event_type)
 
     def publish(self, event_class: type[Event], **fields: Any) -> None:
         """Publish an event of this run when anybody listens to its type."""
-        if self.bus is not None and self.bus.wants(str(event_class.__dataclass_fields__["type"].default)):
-            self.bus.publish(event_class(**self.stamp, **fields))
+        bus = self.rules.bus
+        if bus is not None and bus.wants(str(event_class.__dataclass_fields__["type"].default)):
+            bus.publish(event_class(**self.stamp, **fields))
+
+    def observe(self, event: InterceptorEvent, heard_by: EventBus | None = None) -> None:
+        """Tell of a decision: on the bus, to whoever listens, and to the run above."""
+        bus = self.rules.bus
+        if bus is not None and bus is not heard_by:
+            bus.publish(event)
+        self.note(LoopEventType.INTERCEPTOR, event)
+        if self.outer is not None:
+            self.outer.observe(event, heard_by=bus)
 
     def check_cancelled(self) -> None:
         if self.cancellation.cancelled:
@@ -117,34 +130,6 @@ class Run:
                 f"every tool call of the last {limit} steps was refused; the last time: {self.last_refusal}"
             )
 
-    def permit(self, call: ToolCall) -> PermissionDecision:
-        """Ask the policy about the effective call. A policy that raises or answers with junk denies."""
-        if self.policy is None:
-            return _ALLOWED
-        decision = _consult_policy(self.policy, call)
-        if decision.action is PermissionAction.ASK and self.config.yolo_mode:
-            return PermissionDecision(PermissionAction.ALLOW, decision.reason, decision.rule)
-        return decision
-
-    def inherited_config(self, **changes: Any) -> LoopConfig:
-        """Return the configuration that a run below this one is held to: these chains, this policy, this bus.
-
-        Raises `MisuseError` for a change of `interceptors`, `permissions`, `yolo_mode` or `hooks`: a child that could
-        drop them would be a way around them.
-        """
-        locked = sorted({"interceptors", "permissions", "yolo_mode", "hooks"} & set(changes))
-        if locked:
-            raise MisuseError(f"a run below another one cannot change {', '.join(locked)}")
-        held: dict[str, Any] = {
-            "interceptors": self.chains.as_interceptors(),
-            "permissions": self.policy,
-            "yolo_mode": self.config.yolo_mode or self.policy is None,
-            "cancellation": self.cancellation,
-            "message_queue": None,
-            "compaction": self.config.compaction,
-        }
-        return replace(self.config, **held, **changes)
-
     def count(self, usage: Mapping[str, int]) -> None:
         """Add the usage and the price of one provider call."""
         for key, tokens in usage.items():
@@ -153,16 +138,6 @@ class Run:
         price = getattr(self.provider, "cost_usd", None)
         if price is not None and usage:
             self.cost += price(usage)
-
-    def _observe(self, event: InterceptorEvent) -> None:
-        if self.bus is not None:
-            self.bus.publish(event)
-        self.note(LoopEventType.INTERCEPTOR, event)
-        if self.observer is not None:
-            self.observer(event)
-
-
-_ALLOWED = PermissionDecision(PermissionAction.ALLOW)
 
 
 def _by_name(tools: Iterable[Any] | Mapping[str, Any] | None) -> dict[str, Any]:
@@ -176,35 +151,8 @@ def _by_name(tools: Iterable[Any] | Mapping[str, Any] | None) -> dict[str, Any]:
     return named
 
 
-def _policy(config: LoopConfig, tools: Mapping[str, Any]) -> Any:
-    if config.permissions is not None or config.yolo_mode:
-        return config.permissions
-    from chimera.permissions import InteractivePolicy
-
-    return InteractivePolicy.for_tools(tools.values())
-
-
-def _guarded_bus(config: LoopConfig) -> EventBus | None:
-    bus = config.event_bus
-    if bus is None or config.secrets_redaction is False:
-        return bus
-    from chimera.secrets import RedactionMiddleware  # compiles its rules: only who publishes events pays for that
-
-    if not bus.uses(RedactionMiddleware):
-        bus.use(RedactionMiddleware())
-    return bus
-
-
-def _consult_policy(policy: Any, call: ToolCall) -> PermissionDecision:
-    decide = policy.decide if isinstance(policy, PermissionPolicy) else policy.evaluate
-    try:
-        decision = decide(call.name, call.arguments)
-    except Exception as exc:
-        text = f"the permission policy {interceptor_name(policy)} failed: {type(exc).__name__}"
-        return PermissionDecision(PermissionAction.DENY, text)
-    if isinstance(decision, PermissionAction):
-        return PermissionDecision(decision)
-    if isinstance(decision, PermissionDecision) and isinstance(decision.action, PermissionAction):
-        return decision
-    text = f"the permission policy {interceptor_name(policy)} answered with {type(decision).__name__}"
-    return PermissionDecision(PermissionAction.DENY, text)
+def _identity(outer: Run | None, conversation_id: str, loop: str, lane: str) -> RunIdentity:
+    if outer is None:
+        return RunIdentity(new_id("run"), conversation_id, lane=lane, loop=loop)
+    above = outer.identity
+    return RunIdentity(new_id("run"), conversation_id, above.depth + 1, above.run_id, lane or above.lane, loop)
