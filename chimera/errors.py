@@ -15,6 +15,7 @@ ChimeraError
 |       `-- ContextOverflowError    the conversation is longer than the model can take
 `-- RunStopped                      control flow: a run ends early, on purpose
     |-- ProviderCallBlocked         a pre-provider seam said no
+    |-- PromptBlocked               a hook refused what the user said
     |-- BlockedStepsLimit           every call was blocked, step after step
     `-- RunCancelled                somebody cancelled the run
 """
@@ -30,6 +31,7 @@ __all__ = [
     "MisuseError",
     "OutsideError",
     "PluginError",
+    "PromptBlocked",
     "ProviderAuthError",
     "ProviderBusyError",
     "ProviderCallBlocked",
@@ -121,6 +123,16 @@ class ProviderCallBlocked(RunStopped):
     @property
     def reason(self) -> str:
         return f"{self.kind}: {self.cause}"
+
+
+class PromptBlocked(RunStopped):
+    """A hook refused what the user said; it did not enter the conversation."""
+
+    kind = "prompt_blocked"
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"Blocked by hook: {cause}")
+        self.cause = cause
 
 
 class BlockedStepsLimit(RunStopped):

@@ -49,12 +49,15 @@ class AgentLoop:
         permission_callback: PermissionCallback | None = None,
         config: LoopConfig | None = None,
         env: Any = None,
-        conversation_id: str | None = None,
+        context: Context | None = None,
+        prompts: Sequence[Message] = (),
         lane: str = "",
     ) -> AsyncGenerator[LoopEvent, None]:
         """Run a conversation to its end and yield what happens; the last event is always the one `result`.
 
         `messages` is the conversation so far and is not touched; `result.data.messages` is the conversation after.
+        With `context` the run goes on with that conversation in place: `messages` are added to it first, and it is
+        whole on every way out, a cancelled task included. `prompts` are what the user says now: they pass the hooks.
         Without `permissions` nothing is asked; what a policy asks is put to `permission_callback`, and denied where
         there is none. `abort_signal` is a `CancellationToken` or an event with `is_set`. `config` sets everything that
         has no argument of its own; an argument that is given wins. A provider's failure is an `error` event and the
@@ -62,10 +65,13 @@ class AgentLoop:
         """
         token = as_token(abort_signal)
         held = _config(config, interceptors, permissions, hooks, compaction, token, message_queue, permission_callback)
-        context = Context(system_prompt, messages, conversation_id=conversation_id)
+        if context is None:
+            context = Context(system_prompt)
+        context.system = system_prompt
+        context.messages.extend(messages)
         loop = _Turns(max_turns, held)
         run = new_run(loop, provider, tools, context, env, lane=lane, listening=True, streaming=stream)
-        events = stream_events(run, lambda: loop.program(context), context, token)
+        events = stream_events(run, lambda: loop.program(context), context, token, prompts)
         try:
             async for event in events:
                 yield event
@@ -101,10 +107,14 @@ def _config(
 
 
 async def stream_events(
-    run: Run, start: Callable[[], Program], context: Context, token: CancellationToken | None
+    run: Run,
+    start: Callable[[], Program],
+    context: Context,
+    token: CancellationToken | None,
+    prompts: Sequence[Message] = (),
 ) -> AsyncGenerator[LoopEvent, None]:
     """Run any loop's program and yield its `LoopEvent`s, ending with exactly one `result`."""
-    driver = async_drive(execute_program(run, start, context), token)
+    driver = async_drive(execute_program(run, start, context, prompts), token)
     watcher = asyncio.ensure_future(_watch(token)) if token is not None and hasattr(token, "poll") else None
     result: AgentResult | None = None
     failure: str | None = None

@@ -6,7 +6,7 @@ yields to a driver: the only things that touch the world.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from chimera.core.context import Context
@@ -22,13 +22,17 @@ __all__ = [
     "Complete",
     "CompleteInternally",
     "Consult",
+    "Consulting",
+    "Counts",
     "Effect",
     "Emit",
     "FinishStep",
     "Outcome",
     "RunVetted",
+    "Tally",
     "VettedCall",
     "WireCall",
+    "Within",
 ]
 
 
@@ -71,7 +75,11 @@ class Acted(NamedTuple):
 
 
 class FinishStep(NamedTuple):
-    """Report a finished step to whoever watches."""
+    """Report a finished step to whoever watches.
+
+    Whether a `done` step is the last one is known once the program has returned: they are told no sooner, and a program
+    that goes on after all has its step reported as one that is not done.
+    """
 
     acted: Acted
     done: bool = False
@@ -86,7 +94,39 @@ class Outcome(NamedTuple):
     reason: str = "completed"
 
 
-Ask = Complete | CompleteInternally | Act | FinishStep
+class Within(NamedTuple):
+    """Ask to run `program` as a part of this run in which only the tools that `offers` accepts exist.
+
+    The answer is its `Outcome`. The model is offered these tools alone; any other one is unknown, in calls from within
+    a tool too.
+    """
+
+    program: Generator[Any, Any, Outcome]
+    offers: Callable[[Any], bool]
+
+
+class Consulting(NamedTuple):
+    """Ask to call `fn`, which may block or be a coroutine function, with the environment that tools are handed.
+
+    The answer is what it returns; what it raises comes out where the ask stands.
+    """
+
+    fn: Callable[[Any], Any]
+
+
+class Tally(NamedTuple):
+    """Ask what the run has counted so far. The answer is a `Counts`."""
+
+
+class Counts(NamedTuple):
+    """Finished steps, tool calls, and the cost in US dollars, of internal model calls too."""
+
+    steps: int
+    calls: int
+    cost: float
+
+
+Ask = Complete | CompleteInternally | Act | FinishStep | Within | Consulting | Tally
 
 
 class VettedCall:

@@ -27,6 +27,7 @@ from chimera.core.effects import (
 from chimera.core.flows import provider_call_flow
 from chimera.core.loop_events import LoopEvent, LoopEventType
 from chimera.core.normalize import Answer, normalize
+from chimera.core.prompts import admit, objections
 from chimera.core.run import Run
 from chimera.errors import ContextOverflowError, RunStopped
 from chimera.events import CompactionEvent, ModelResponseEvent, RunFinishedEvent, RunStartedEvent
@@ -38,14 +39,18 @@ __all__ = ["Program", "execute_program"]
 Program = Generator[Ask, Any, Outcome]
 
 
-def execute_program(run: Run, start: Callable[[], Program], context: Context) -> Generator[Effect, Any, AgentResult]:
+def execute_program(
+    run: Run, start: Callable[[], Program], context: Context, prompts: Sequence[Message] = ()
+) -> Generator[Effect, Any, AgentResult]:
     """Run the program that `start` makes; again for every message that waits in the run's queue when it is done.
 
-    Returns the result of the run. A `RunStopped` becomes the result; other exceptions come out.
+    `prompts` are what the user says now: they pass the hooks for prompts on their way into `context`. Returns the
+    result of the run. A `RunStopped` becomes the result; other exceptions come out.
     """
     run.publish(RunStartedEvent, loop=run.identity.loop)
     result: AgentResult | None = None
     try:
+        yield from admit(run, context, prompts, announce=False)
         outcome = yield from _with_follow_ups(run, start, context)
         run.reason = outcome.reason
         result = _result(run, outcome)
@@ -63,13 +68,17 @@ def execute_program(run: Run, start: Callable[[], Program], context: Context) ->
 
 
 def _with_follow_ups(run: Run, start: Callable[[], Program], context: Context) -> Generator[Effect, Any, Outcome]:
+    may_object = run.identity.depth == 0
     while True:
         outcome = yield from _interpret(run, start())
         queue = run.config.message_queue
         waiting = queue.take_next() if queue is not None else []
+        if not waiting and may_object and outcome.success:
+            may_object = False  # a hook that always objects must not keep the run going for ever
+            waiting = yield from objections(run)
         if not waiting:
             return outcome
-        yield from _inject(run, context, waiting)
+        yield from admit(run, context, waiting)
 
 
 def _interpret(run: Run, program: Program) -> Generator[Effect, Any, Outcome]:
@@ -119,7 +128,7 @@ def _complete(run: Run, ask: Complete) -> Generator[Effect, Any, Answer]:
 def _prepare(run: Run, context: Context) -> Generator[Effect, Any, None]:
     queue = run.config.message_queue
     if queue:
-        yield from _inject(run, context, queue.take_steering())
+        yield from admit(run, context, queue.take_steering())
     for middleware in run.config.middleware or ():
         middleware.before_model(context)
     strategy = run.config.compaction
@@ -127,14 +136,6 @@ def _prepare(run: Run, context: Context) -> Generator[Effect, Any, None]:
         window = getattr(run.provider, "context_window", 0) or 128_000
         if strategy.due(context.messages, input_tokens=run.last_input_tokens, context_window=window):
             yield from _compact(run, context)
-
-
-def _inject(run: Run, context: Context, messages: Sequence[Message]) -> Generator[Effect, Any, None]:
-    for message in messages:
-        context.add(message)
-        run.note(LoopEventType.SYSTEM, message)
-    if run.notes:
-        yield from run.flush()
 
 
 def _call_model(run: Run, messages: list[Message], tools: Any, kwargs: Any) -> Generator[Effect, Any, Answer]:

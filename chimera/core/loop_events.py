@@ -57,3 +57,8 @@ class LoopResult:
     @property
     def success(self) -> bool:
         return self.reason == "completed"
+
+    @property
+    def error(self) -> str | None:
+        """The reason when it is no success."""
+        return None if self.success else self.reason
