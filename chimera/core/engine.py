@@ -7,6 +7,8 @@ message for every call on every path, counters, limits, and how a run ends.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 from chimera.core.batch import run_batch
@@ -18,11 +20,16 @@ from chimera.core.effects import (
     Ask,
     Complete,
     CompleteInternally,
+    Consult,
+    Consulting,
+    Counts,
     Effect,
     Emit,
     FinishStep,
     Outcome,
+    Tally,
     WireCall,
+    Within,
 )
 from chimera.core.flows import provider_call_flow
 from chimera.core.loop_events import LoopEvent, LoopEventType
@@ -59,9 +66,11 @@ def execute_program(
         result = _result(run, Outcome(str(stop), False, str(stop), stop.reason))
     except Exception as exc:
         run.reason = f"error: {exc}"
+        yield from _release(run, done=False)
         raise
     finally:
         run.publish(RunFinishedEvent, reason=run.reason, result=result)
+    yield from _release(run, done=False)
     if run.notes:
         yield from run.flush()
     return result
@@ -76,6 +85,7 @@ def _with_follow_ups(run: Run, start: Callable[[], Program], context: Context) -
         if not waiting and may_object and outcome.success:
             may_object = False  # a hook that always objects must not keep the run going for ever
             waiting = yield from objections(run)
+        yield from _release(run, done=not waiting)
         if not waiting:
             return outcome
         yield from admit(run, context, waiting)
@@ -92,6 +102,8 @@ def _interpret(run: Run, program: Program) -> Generator[Effect, Any, Outcome]:
             except StopIteration as stop:
                 return cast("Outcome", stop.value)
             try:
+                if run.held_step is not None and type(ask) not in _QUIET:
+                    yield from _release(run, done=False)
                 answer = yield from _HANDLERS[type(ask)](run, ask)
                 step = program.send
             except RunStopped:  # a stop is final: no loop may go on after it
@@ -215,7 +227,39 @@ def _finish_step(run: Run, ask: FinishStep) -> Generator[Effect, Any, None]:
     run.steps += 1
     cost, run.reported_cost = run.cost - run.reported_cost, run.cost
     acted = ask.acted
-    yield Emit(StepResult(acted.message, acted.calls, ask.done, run.steps, acted.results, cost))
+    step = StepResult(acted.message, acted.calls, False, run.steps, acted.results, cost)
+    if ask.done:
+        run.held_step = step
+    else:
+        yield Emit(step)
+
+
+def _release(run: Run, *, done: bool) -> Generator[Effect, Any, None]:
+    """Report the step that was kept back until it was known whether it is the last."""
+    step, run.held_step = run.held_step, None
+    if step is not None:
+        yield Emit(replace(step, done=done))
+
+
+def _within(run: Run, ask: Within) -> Generator[Effect, Any, Outcome]:
+    everything = run.tools
+    run.offer([tool for tool in everything.values() if ask.offers(tool)])
+    try:
+        return (yield from _interpret(run, ask.program))
+    finally:
+        run.offer(everything)
+
+
+def _consulting(run: Run, ask: Consulting) -> Generator[Effect, Any, Any]:
+    run.check_cancelled()
+    if run.notes:
+        yield from run.flush()
+    return (yield Consult(partial(ask.fn, run.env)))
+
+
+def _tally(run: Run, _ask: Tally) -> Generator[Effect, Any, Counts]:
+    return Counts(run.steps, run.calls, run.cost)
+    yield  # a handler is a generator, and this one has nothing to ask for
 
 
 def _result(run: Run, outcome: Outcome) -> AgentResult:
@@ -227,4 +271,8 @@ _HANDLERS: dict[type, Callable[[Run, Any], Generator[Effect, Any, Any]]] = {
     CompleteInternally: _complete_internally,
     Act: _act,
     FinishStep: _finish_step,
+    Within: _within,
+    Consulting: _consulting,
+    Tally: _tally,
 }
+_QUIET = frozenset({Within, Consulting, Tally})  # asks after which a run may still be over

@@ -54,8 +54,7 @@ class Run:
         self.outer = outer
         self.config = config or LoopConfig(yolo_mode=True)
         self.provider = provider
-        self.tools = _by_name(tools)
-        self.schemas: Any = freeze([tool.schema for tool in self.tools.values()]) if self.tools else None
+        self.offer(tools)
         self.rules: Rules = Rules.of(config, self.tools, outer.rules if outer else None)
         self.cancellation: CancellationToken = cancellation_below(
             self.config.cancellation, outer.cancellation if outer else None
@@ -70,12 +69,18 @@ class Run:
         watched = self.rules.bus is not None or listening or (outer is not None and outer.watch.observe is not None)
         self.watch: Watch = Watch(self.observe if watched else None, self.identity)
         self.step: StepResult | None = None
+        self.held_step: StepResult | None = None
         self.started = perf_counter()
         self.reason = "completed"
         self.turn = self.steps = self.calls = self.refused_in_a_row = 0
         self.last_input_tokens, self.last_refusal = 0, ""
         self.cost = self.reported_cost = 0.0
         self.usage: dict[str, int] = {"input_tokens": 0, "output_tokens": 0}
+
+    def offer(self, tools: Iterable[Any] | Mapping[str, Any] | None) -> None:
+        """Let these be the tools of the run from now on. Raises `MisuseError` when two have one name."""
+        self.tools = _by_name(tools)
+        self.schemas: Any = freeze([tool.schema for tool in self.tools.values()]) if self.tools else None
 
     @property
     def stamp(self) -> dict[str, Any]:
