@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, Awaitable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -19,7 +18,7 @@ from chimera.core.run import enclosing
 from chimera.core.tool import BaseTool
 from chimera.core.wire import async_call_arguments, call_arguments
 from chimera.errors import ChimeraError, ProviderProtocolError, RunCancelled
-from chimera.threads import in_thread
+from chimera.threads import in_thread, run_coroutine
 from chimera.types import ToolResult
 
 __all__ = ["Returned", "async_drive", "drive", "drive_to_end"]
@@ -119,7 +118,7 @@ def _perform(effect: Any) -> Any:
             return effect.provider.complete(effect.request.messages, **arguments)
     if kind is Consult:
         answer = effect.fn()
-        return _finish(answer) if inspect.iscoroutine(answer) else answer
+        return run_coroutine(answer) if inspect.iscoroutine(answer) else answer
     raise TypeError(f"a driver cannot perform {kind.__name__}")
 
 
@@ -229,16 +228,6 @@ def _failed(exc: BaseException) -> ToolResult:
     if isinstance(exc, ChimeraError) and text:
         return ToolResult("", text)
     return ToolResult("", f"{type(exc).__name__}: {text}" if text else type(exc).__name__)
-
-
-def _finish(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end from synchronous code, also below a running event loop."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(coroutine)
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, coroutine).result()
 
 
 async def _interruptible(awaitable: Awaitable[T], cancellation: CancellationToken | None) -> T:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, overload
 
 from chimera.errors import MisuseError
-from chimera.threads import in_thread
+from chimera.threads import in_thread, run_coroutine
 from chimera.types import ToolResult
 
 __all__ = ["BaseTool", "ToolEffect", "ToolEnv", "tool"]
@@ -58,7 +57,7 @@ class BaseTool:
         """
         if type(self).async_execute is BaseTool.async_execute:
             raise MisuseError(f"the tool {self.name!r} has neither execute nor async_execute")
-        return asyncio.run(self.async_execute(args, env))
+        return run_coroutine(self.async_execute(args, env))
 
     async def async_execute(self, args: dict[str, Any], env: ToolEnv | None = None) -> ToolResult:
         """`execute` without blocking the event loop; by default in a thread."""
@@ -119,7 +118,7 @@ class FunctionTool(BaseTool):
 
     def execute(self, args: dict[str, Any], env: ToolEnv | None = None) -> ToolResult:
         if inspect.iscoroutinefunction(self.fn):
-            return asyncio.run(self._execute_async(args, env))
+            return run_coroutine(self._execute_async(args, env))
         return _as_result(self.fn(**self._bind(args, env)))
 
     async def _execute_async(self, args: dict[str, Any], env: ToolEnv | None = None) -> ToolResult:

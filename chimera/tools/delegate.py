@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +10,7 @@ from chimera.core.context import Context
 from chimera.core.loop import ReAct, async_drain_steps
 from chimera.core.tool import BaseTool
 from chimera.errors import MisuseError, ToolError
-from chimera.threads import in_thread
+from chimera.threads import in_thread, run_coroutine
 from chimera.types import AgentResult, Message, ToolResult
 
 __all__ = ["DelegateTool", "SubAgent"]
@@ -76,7 +75,7 @@ class DelegateTool(BaseTool):
     def execute(self, args: dict[str, Any], env: Any = None) -> ToolResult:
         self._check_depth(env)
         report = self.sub_agent.run(args["task"], env=env)
-        return _as_result(asyncio.run(_resolved(report)) if inspect.isawaitable(report) else report)
+        return _as_result(run_coroutine(_resolved(report)) if inspect.isawaitable(report) else report)
 
     async def async_execute(self, args: dict[str, Any], env: Any = None) -> ToolResult:
         self._check_depth(env)
