@@ -254,7 +254,13 @@ def _consulting(run: Run, ask: Consulting) -> Generator[Effect, Any, Any]:
     run.check_cancelled()
     if run.notes:
         yield from run.flush()
-    return (yield Consult(partial(ask.fn, run.env)))
+    try:
+        answer = yield Consult(partial(ask.fn, run.env))
+    except Exception:
+        run.check_cancelled()  # what was cut short by a cancellation did not fail
+        raise
+    run.check_cancelled()
+    return answer
 
 
 def _tally(run: Run, _ask: Tally) -> Generator[Effect, Any, Counts]:
