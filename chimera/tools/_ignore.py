@@ -1,0 +1,77 @@
+"""What list_files and search leave out: .gitignore rules, and folders that hold no work of the project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from chimera.errors import ToolError
+from chimera.tools._files import read_start
+from chimera.tools._paths import Place
+
+__all__ = ["ALWAYS_HIDDEN", "GITIGNORE", "Rules", "compiled", "expand_braces"]
+
+GITIGNORE = ".gitignore"
+ALWAYS_HIDDEN = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv"})
+_MAX_RULES_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules in force in a folder: those of each `.gitignore` above, with the depth of its folder, nearest first."""
+
+    specs: tuple[tuple[int, Any], ...] = ()
+
+    @classmethod
+    def at(cls, folder: Place) -> Rules:
+        """Return the rules that come from above `folder`; none where they hide it, for it was asked for."""
+        rules = cls()
+        for depth in range(len(folder.parts)):
+            above = Place(folder.root, folder.parts[:depth])
+            rules = rules.entered(above)
+            if rules.hide(Place(folder.root, folder.parts[: depth + 1]), is_folder=True):
+                return cls()
+        return rules
+
+    def entered(self, folder: Place) -> Rules:
+        """Return the rules in `folder`: these, and those of the `.gitignore` in it."""
+        try:
+            data = read_start(folder.inside(GITIGNORE), _MAX_RULES_BYTES).data
+        except ToolError:  # there is none, or none that git would heed
+            return self
+        spec = compiled(data.decode("utf-8", "replace").splitlines())
+        return Rules(((len(folder.parts), spec), *self.specs))
+
+    def hide(self, place: Place, *, is_folder: bool) -> bool:
+        """Say whether `place` is left out. The nearest rule that speaks of it decides, as in git."""
+        for depth, spec in self.specs:
+            verdict = spec.check_file("/".join(place.parts[depth:]) + "/" * is_folder).include
+            if verdict is not None:
+                return bool(verdict)
+        return place.name in ALWAYS_HIDDEN
+
+
+def compiled(lines: Iterable[str]) -> Any:
+    """Return a matcher of gitignore patterns. Malformed ones match nothing, as in git."""
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec([pattern for line in lines for pattern in _patterns(GitIgnoreSpec, line)])
+
+
+def expand_braces(pattern: str) -> Iterator[str]:
+    """Yield the patterns that `{a,b}` in a glob stands for, as a shell reads it; nesting is fine."""
+    close = pattern.find("}")
+    opened = pattern.rfind("{", 0, close) if close >= 0 else -1
+    if opened < 0:
+        yield pattern
+        return
+    for choice in pattern[opened + 1 : close].split(","):
+        yield from expand_braces(pattern[:opened] + choice + pattern[close + 1 :])
+
+
+def _patterns(spec: Any, line: str) -> list[Any]:
+    try:
+        return list(spec.from_lines([line]).patterns)
+    except ValueError:
+        return []

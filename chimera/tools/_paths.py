@@ -1,0 +1,169 @@
+"""Where tools may go: places inside the project folder, reached without following a symlink on the way.
+
+`Project.locate` settles once where a path really leads. Whatever is opened afterwards is opened folder by folder from
+the root with `O_NOFOLLOW`, so a symlink that appears after the check is an error and no way out.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from chimera.errors import ToolError
+
+__all__ = ["Place", "Project", "explained"]
+
+_FOLDER = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_REASONS = {
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.ELOOP: "a symlink appeared on the way; nothing was touched",
+    errno.ENOTDIR: "something on the way is a file or a new symlink, and no folder",
+    errno.EISDIR: "it is a folder",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ENOSPC: "no space is left on the disk",
+    errno.EROFS: "the disk is read-only",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place below `root`. `parts` are its real folder names and its own name; none for the root itself."""
+
+    root: Path
+    parts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return the path from the root as it is shown: what is no text in a name is replaced."""
+        path = "/".join(self.parts).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        return path.replace("\n", "\\n").replace("\r", "\\r") or "."
+
+    def inside(self, name: str) -> Place:
+        """Return the place of `name` in this folder."""
+        return Place(self.root, (*self.parts, name))
+
+    @property
+    def name(self) -> str:
+        """The last name. Raises `ToolError` for the root, which no file tool works on."""
+        self.above()
+        return self.parts[-1]
+
+    def above(self) -> Place:
+        """Return the folder that holds it. Raises `ToolError` for the root."""
+        if not self.parts:
+            raise ToolError("the path is the project folder itself; name a file in it")
+        return Place(self.root, self.parts[:-1])
+
+    @contextmanager
+    def parent(self, made: list[Place] | None = None) -> Iterator[int]:
+        """Open the folder that holds this place and give its descriptor.
+
+        With a list in `made`, missing folders are created and noted there, the outermost first.
+        """
+        with _opened(self.above(), made) as descriptor:
+            yield descriptor
+
+    @contextmanager
+    def folder(self) -> Iterator[int]:
+        """Open this place itself, a folder, and give its descriptor."""
+        with _opened(self, None) as descriptor:
+            yield descriptor
+
+
+class Project:
+    """The folder that tools work in. Raises `ToolError` when it is no folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        if not self.root.is_dir():
+            raise ToolError(f"the project folder {root} does not exist")
+
+    def locate(self, path: str) -> Place:
+        """Return the place that `path`, relative to the root or absolute, leads to; it need not exist.
+
+        Symlinks are followed as long as they stay inside. Raises `ToolError` for whatever leaves the project.
+        """
+        if not path or "\0" in path:
+            raise ToolError("the path is empty or holds a NUL character; give one relative to the project folder")
+        if path == "~" or path.startswith("~/"):
+            raise self._outside(path, "is in the home folder")
+        try:
+            real = (self.root / path).resolve()
+        except (OSError, RuntimeError) as error:
+            raise ToolError(f"cannot follow {path!r}: {_reason(error)}") from error
+        if real.is_relative_to(self.root):
+            return Place(self.root, real.relative_to(self.root).parts)
+        lexical = Path(os.path.normpath(self.root / path))
+        through_link = lexical.is_relative_to(self.root)
+        raise self._outside(path, "leads through a symlink out of" if through_link else "is outside")
+
+    def _outside(self, path: str, how: str) -> ToolError:
+        allowed = f"relative paths, or absolute ones below {self.root}"
+        return ToolError(f"{path!r} {how} the project folder. Only paths inside it are allowed: {allowed}")
+
+
+@contextmanager
+def explained(doing: str, place: Place) -> Iterator[None]:
+    """Turn what the operating system refuses into a `ToolError` that says what to do next."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise ToolError(f"cannot {doing} {str(place)!r}: {_missing(place)}") from error
+    except OSError as error:
+        raise ToolError(f"cannot {doing} {str(place)!r}: {_reason(error)}") from error
+
+
+@contextmanager
+def _opened(place: Place, made: list[Place] | None) -> Iterator[int]:
+    descriptor = os.open(place.root, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        for depth, part in enumerate(place.parts, 1):
+            inner = _enter(descriptor, part, Place(place.root, place.parts[:depth]), made)
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _enter(descriptor: int, part: str, place: Place, made: list[Place] | None) -> int:
+    if made is not None:
+        with suppress(FileExistsError):  # it is opened next, whoever made it
+            os.mkdir(part, dir_fd=descriptor)
+            made.append(place)
+    return os.open(part, _FOLDER, dir_fd=descriptor)
+
+
+def _reason(error: OSError | RuntimeError) -> str:
+    if isinstance(error, RuntimeError):
+        return "its symlinks form a circle"
+    return _REASONS.get(error.errno or 0) or (error.strerror or str(error)).lower()
+
+
+def _missing(place: Place) -> str:
+    """Say which part of the path is missing and what is there instead."""
+    folder = place.root
+    for part in place.parts:
+        if not (folder / part).exists():
+            return f"{_name_of(folder, place.root)} has no {part!r}.{_similar(folder, part)}"
+        folder /= part
+    return "it vanished while the tool worked; try again"
+
+
+def _name_of(folder: Path, root: Path) -> str:
+    return "the project folder" if folder == root else repr(folder.relative_to(root).as_posix())
+
+
+def _similar(folder: Path, name: str) -> str:
+    from difflib import get_close_matches
+
+    if not folder.is_dir():
+        return " It is no folder."
+    close = get_close_matches(name, sorted(item.name for item in folder.iterdir()), n=3, cutoff=0.5)
+    if not close:
+        return " Use list_files to see what exists."
+    return f" Did you mean {' or '.join(map(repr, close))}?"

@@ -1,0 +1,73 @@
+"""Ignore rules are those of git."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chimera.tools._ignore import compiled, expand_braces
+from chimera.tools._paths import Project
+from chimera.tools._walk import walk
+
+RULES = st.lists(
+    st.sampled_from(["*.log", "!keep.log", "/a", "a/", "b/*.log", "**/b", "!b", "c", "!c/", "# x", "", "\\", "!", "?.txt", "[ab].log", "a/**/c", " "]),
+    max_size=5,
+)  # fmt: skip
+FILES = [
+    "x.log",
+    "keep.log",
+    "a.log",
+    "a/x.log",
+    "a/c",
+    "a/b/x.log",
+    "a/b/c/d",
+    "b/x.log",
+    "b/keep.log",
+    "c/d",
+    "d/a/x",
+    "1.txt",
+]
+
+
+@settings(max_examples=40)
+@given(top=RULES, inner=RULES)
+def test_what_is_listed_is_what_git_does_not_ignore(
+    tmp_path_factory: pytest.TempPathFactory, top: list[str], inner: list[str]
+) -> None:
+    root = tmp_path_factory.mktemp("repo")
+    for name in FILES:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    for folder, rules in ((root, top), (root / "a", inner)):
+        (folder / ".gitignore").write_text("\n".join(rules) + "\n")
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True)
+    command = ["git", "ls-files", "--others", "--exclude-standard", "-z"]
+    wanted = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout.split("\0")
+    found = [str(entry.place) for entry in walk(Project(root).locate(".")) if entry.kind == "file"]
+    assert found == sorted(filter(None, wanted), key=lambda name: name.split("/"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expanded"),
+    [
+        ("*.py", ["*.py"]),
+        ("*.{ts,tsx}", ["*.ts", "*.tsx"]),
+        ("{a,b}/{c,d}", ["a/c", "b/c", "a/d", "b/d"]),
+        ("{a,{b,c}}", ["a", "b", "a", "c"]),
+        ("a{b", ["a{b"]),
+        ("a}b", ["a}b"]),
+        ("{}", [""]),
+    ],
+)
+def test_braces(pattern: str, expanded: list[str]) -> None:
+    assert sorted(expand_braces(pattern)) == sorted(expanded)
+
+
+def test_malformed_patterns_match_nothing() -> None:
+    spec = compiled(["!", "\\", "x\\", "*.log"])
+    assert spec.match_file("a.log")
+    assert not spec.match_file("x")
