@@ -1,0 +1,66 @@
+"""What a plugin is."""
+
+# ruff: noqa: B027 - the empty methods are there to be overridden or not
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from chimera.plugins.registry import ComponentRegistry
+
+__all__ = ["BasePlugin"]
+
+
+class BasePlugin(ABC):
+    """A named bundle of tools, loops, providers, skills, commands, hooks and interceptors.
+
+    Override the `register_*` methods for what the plugin brings. All that is registered while it is activated belongs
+    to it: it appears at one moment, or not at all when the activation raises, and goes when the plugin is unloaded.
+    """
+
+    _init: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> BasePlugin:
+        plugin = super().__new__(cls)
+        plugin._init = (args, kwargs)  # with these a reload builds the next version
+        return plugin
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name that the plugin is loaded, reloaded and unloaded by."""
+
+    def activate(self, registry: ComponentRegistry) -> None:
+        """Register everything. Raise to refuse: then nothing of it stays."""
+        self.register_tools(registry)
+        self.register_loops(registry)
+        self.register_providers(registry)
+        self.register_skills(registry)
+        self.register_commands(registry)
+        self.register_hooks(registry)
+        self.register_interceptors(registry)
+
+    def deactivate(self) -> None:
+        """Let go of what the plugin holds outside of the registries; what it registered goes by itself."""
+
+    def register_tools(self, registry: ComponentRegistry) -> None:
+        """Call `registry.register_tool(tool)` for each tool."""
+
+    def register_loops(self, registry: ComponentRegistry) -> None:
+        """Call `registry.register_loop(name, factory)` for each loop."""
+
+    def register_providers(self, registry: ComponentRegistry) -> None:
+        """Call `registry.register_provider(name, factory)` for each provider."""
+
+    def register_skills(self, registry: ComponentRegistry) -> None:
+        """Call `registry.register_skill(skill)` for each skill."""
+
+    def register_commands(self, registry: ComponentRegistry) -> None:
+        """Call `registry.register_command(name, handler)` for each command."""
+
+    def register_hooks(self, registry: ComponentRegistry) -> None:
+        """Call `registry.register_hook(event, handler)` for each hook."""
+
+    def register_interceptors(self, registry: ComponentRegistry) -> None:
+        """Call `PluginExtensionRegistry.register_interceptor(seam, fn)` for each interceptor."""

@@ -1,0 +1,194 @@
+"""The shapes of well-known credentials.
+
+Every rule starts with a literal text, so that one pass of a literal search finds all the places worth a look, and no
+rule can be made to look far ahead again and again: what is open-ended either succeeds or stops where the next try
+begins. Together that keeps the cost linear in the length of the text, whatever the text is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["DEFAULT_RULES", "SecretRule"]
+
+_ALNUM = "[A-Za-z0-9]"
+_WORD = "[A-Za-z0-9_]"
+_TOKEN = "[A-Za-z0-9_-]"
+_BASE64 = "[A-Za-z0-9+/]"
+_BEARER = "[A-Za-z0-9._~+/=-]"
+_ASSIGN = r"""\\?["']?\]?[ \t]{0,4}(?:=>|:=|[:=,])\s{0,4}\\?["']?"""
+_PROSE = (
+    r"(?!(?:[Aa]uthenticat|[Aa]uthori[sz]|credential|challenge|security|instrument|certificate|protocol|mechanism"
+    r"|required|optional|provided|supported|received|expected|according|containing)[a-z]{0,5}[.,:;]?(?:[\s\"')]|\Z))"
+)
+_PLACEHOLDER = r"(?!\$?\{[^{}\s]{0,64}\}@|\$\w{1,64}@|%s@|\*{1,64}@|\[redacted\]@)"
+
+
+@dataclass(frozen=True, slots=True)
+class SecretRule:
+    """One named shape: one of the literal `starts`, then `rest`, a regular expression.
+
+    The whole match is the secret, or the group `secret` of `rest` where there is one. `edge` says what may stand
+    before a start: `any` text; `token`: no letter or digit, unless it ends an escape (`\\n`, `%20`, a terminal colour);
+    `word`: like `token`, and otherwise what follows must not read like plain words, as in `task-scheduler`.
+    An empty start gives up the literal search: the rule is then tried at every place of the text.
+    `rest` may use named groups but no numbered back references.
+    """
+
+    name: str
+    starts: tuple[str, ...]
+    rest: str
+    edge: Literal["any", "token", "word"] = "any"
+
+    def after(self, start: str) -> str:
+        """Return the regular expression of what must follow `start`; it looks back to what stands before."""
+        return _edge(start, self.edge) + self.rest
+
+
+def _edge(start: str, edge: str) -> str:
+    if edge == "any":
+        return ""
+    before = (
+        r"(?<![A-Za-z0-9]{})|(?<=[\\\[;0-9A-Fa-f].{})"  # the second one is a cheap gate for the four that are not
+        r"(?:(?<=[\\\[;][A-Za-z]{})|(?<=[%\[;][0-9A-Fa-f][0-9A-Fa-fm]{})"
+        r"|(?<=(?:\\x[0-9A-Fa-f]{2}|[\[;][0-9]{2}m){})|(?<=\\u00[0-9A-Fa-f]{2}{}))"
+    ).replace("{}", re.escape(start))
+    return f"(?:{before}|{_not_plain_words()})" if edge == "word" else f"(?:{before})"
+
+
+def _not_plain_words() -> str:
+    """Refuse what reads like words joined by hyphens; three words are enough to tell."""
+    word = r"(?>(?:[A-Z]?[a-z]{1,20}){1,4}|[A-Z]{1,15}|)[0-9]{0,4}"
+    return rf"(?![a-z_-]{{8}}|(?>{word}(?:[-_]{{1,4}}{word}){{0,2}})(?![A-Za-z0-9]))"
+
+
+def _prefixed(name: str, starts: str, chars: str, least: int, edge: Literal["any", "token"] = "any") -> SecretRule:
+    return SecretRule(name, tuple(starts.split()), rf"{chars}{{{least},}}+", edge)
+
+
+_KEY_BODY = r"(?:\s|\\[rn]){0,8}[A-Za-z0-9+/=,: ]{8,}(?:[A-Za-z0-9+/=,:\s]++|\\[rn])*+"
+_PRIVATE_KEY = (
+    r"(?:[A-Z0-9]{1,16} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+    rf"(?:(?=(?:[^-]|-(?!-)){{0,300}}?{_BASE64}{{24}})(?:[^-]++|-(?!----))*+-----END [A-Z0-9 ]{{0,64}}-----"
+    rf"|{_KEY_BODY})"
+)
+_AUTHORIZATION = (
+    rf"{_ASSIGN}(?P<secret>(?:Digest|Hawk|AWS4-HMAC-SHA256)[ \t][^\r\n]{{8,4096}}"
+    rf"|(?:Basic|Bearer|Token|token|bearer|basic|ApiKey|Negotiate|Key)[ \t]{{1,4}}{_BEARER}{{4,}}+"
+    rf"|(?!(?>[A-Za-z]{{1,40}})(?!{_BEARER})){_BEARER}{{8,}}+(?![(\[]))"
+)
+_URL_PASSWORD = rf"[^\s/:@\"'<>`]{{0,128}}:(?P<secret>{_PLACEHOLDER}[^\s/\"'<>`]{{1,256}})(?=@)"
+_FIELD_PASSWORD = (
+    r"(?P<secret>(?!\[redacted\]|(?:None|null|true|false)\b)"
+    r"""[^\s;&"'`,()\[\]{}<>$]{3,72}+)(?=[\s;&"'`]|\\["'rn]|\Z)"""
+)
+_API_KEY = rf"{_ASSIGN}(?P<secret>(?=[A-Za-z_-]{{0,40}}[0-9]){_TOKEN}{{20,}}+)(?![(.\[])"
+_JWT = rf"(?<![A-Za-z0-9_-]eyJ){_TOKEN}{{8,}}+\.{_TOKEN}{{4,}}+(?:\.{_TOKEN}*+){{1,3}}+"
+
+_VENDORS = (
+    _prefixed("anthropic-key", "sk-ant-", _TOKEN, 8),
+    _prefixed("openai-key", "sk-proj- sk-svcacct- sk-admin- sk-None-", _TOKEN, 8),
+    _prefixed("openrouter-key", "sk-or-", _TOKEN, 8),
+    _prefixed("huggingface-token", "hf_ api_org_", _ALNUM, 20, "token"),
+    _prefixed("groq-key", "gsk_", _ALNUM, 20, "token"),
+    _prefixed("xai-key", "xai-", _ALNUM, 20, "token"),
+    _prefixed("replicate-token", "r8_", _ALNUM, 20, "token"),
+    _prefixed("perplexity-key", "pplx-", _ALNUM, 20, "token"),
+    _prefixed("nvidia-key", "nvapi-", _TOKEN, 20, "token"),
+    _prefixed("fireworks-key", "fw_", _ALNUM, 20, "token"),
+    _prefixed("together-key", "tgp_v1_", _TOKEN, 20, "token"),
+    _prefixed("cerebras-key", "csk-", _ALNUM, 20, "token"),
+    _prefixed("jina-key", "jina_", _ALNUM, 20, "token"),
+    _prefixed("tavily-key", "tvly-", _TOKEN, 16, "token"),
+    _prefixed("langsmith-key", "lsv2_", _WORD, 20, "token"),
+)
+
+_CLOUDS = (
+    SecretRule("aws-access-key-id", ("AKIA", "ASIA", "ABIA", "ACCA"), "[0-9A-Z]{16}(?![0-9A-Z])", "token"),
+    SecretRule(
+        "aws-secret-key",
+        ("secret_access_key", "SECRET_ACCESS_KEY", "SecretAccessKey", "secretAccessKey", "secret-access-key"),
+        rf"{_ASSIGN}(?P<secret>{_BASE64}{{40}})(?![A-Za-z0-9+/=])",
+    ),
+    SecretRule(
+        "aws-session-token",
+        ("session_token", "SESSION_TOKEN", "SessionToken", "sessionToken"),
+        rf"{_ASSIGN}(?P<secret>[A-Za-z0-9+/=]{{64,}}+)",
+    ),
+    _prefixed("google-api-key", "AIza", _TOKEN, 33, "token"),
+    _prefixed("google-oauth-token", "ya29. 1//0", _TOKEN, 20, "token"),
+    _prefixed("google-client-secret", "GOCSPX-", _TOKEN, 20),
+    SecretRule(
+        "azure-account-key",
+        ("AccountKey=", "SharedAccessKey=", "accountkey=", "sharedaccesskey="),
+        rf"(?P<secret>{_BASE64}{{20,}}+={{0,2}})",
+    ),
+    SecretRule("azure-signature", ("sig=",), r"(?<=[?&;6]sig=)(?P<secret>[A-Za-z0-9+/%]{30,}+={0,2})"),
+    SecretRule("azure-client-secret", ("Q~",), r"(?<=[A-Za-z0-9_~.-]{3}[0-9]Q~)[A-Za-z0-9_~.-]{31,34}"),
+    _prefixed("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", _ALNUM, 32),
+    _prefixed("databricks-token", "dapi", "[a-f0-9]", 32, "token"),
+    _prefixed("vault-token", "hvs. hvb. hvr.", _TOKEN, 24, "token"),
+    SecretRule("terraform-token", (".atlasv1.",), rf"{_TOKEN}{{32,}}+"),
+)
+
+_FORGES = (
+    _prefixed("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", _WORD, 30),
+    _prefixed("github-token", "github_pat_", _WORD, 22),
+    _prefixed(
+        "gitlab-token",
+        "glpat- gldt- glrt- glrtr- glptt- glcbt- glsoat- glft- glimt- glagent- glffct- gloas-",
+        "[A-Za-z0-9_.-]",
+        20,
+    ),
+    _prefixed("npm-token", "npm_", _ALNUM, 30, "token"),
+    SecretRule("pypi-token", ("pypi-",), rf"(?:AgE{_TOKEN}{{13,}}+|{_TOKEN}{{32,}}+)", "token"),
+    _prefixed("rubygems-key", "rubygems_", "[a-f0-9]", 40),
+    _prefixed("docker-token", "dckr_pat_ dckr_oat_", _TOKEN, 20),
+    _prefixed("atlassian-token", "ATATT3 ATCTT3 ATBB", "[A-Za-z0-9_=-]", 24, "token"),
+)
+
+_SERVICES = (
+    _prefixed("slack-token", "xoxb- xoxp- xoxa- xoxr- xoxs- xoxe- xoxe. xoxc- xoxd- xoxo-", "[A-Za-z0-9.%-]", 10),
+    _prefixed("slack-token", "xapp- xwfp-", "[A-Za-z0-9-]", 10, "token"),
+    SecretRule(
+        "slack-webhook", ("hooks.slack.com/",), r"(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9+/_-]{20,}+)"
+    ),
+    _prefixed("stripe-key", "sk_live_ sk_test_ rk_live_ rk_test_ whsec_", "[A-Za-z0-9+/=]", 16),
+    SecretRule("sendgrid-key", ("SG.",), rf"{_TOKEN}{{16,32}}\.{_TOKEN}{{16,}}+", "token"),
+    _prefixed("shopify-token", "shpat_ shpca_ shppa_ shpss_", "[A-Fa-f0-9]", 32),
+    _prefixed("service-token", "sbp_ ntn_ lin_api_ e2b_", _ALNUM, 24, "token"),
+    _prefixed("service-token", "figd_ PMAK- HRKU- sq0atp- sq0csp- dp.pt. dp.st.", _TOKEN, 20, "token"),
+    _prefixed("service-token", "glc_ glsa_ sntrys_ sntryu_ pscale_tkn_ pscale_pw_", "[A-Za-z0-9_.=+/-]", 24, "token"),
+    _prefixed("age-key", "AGE-SECRET-KEY-1", "[A-Z0-9]", 40),
+)
+
+_ASSIGNED = (
+    SecretRule("private-key", ("-----BEGIN ",), _PRIVATE_KEY),
+    SecretRule("jwt", ("eyJ",), _JWT),
+    SecretRule("authorization", ("Authorization", "authorization", "AUTHORIZATION"), _AUTHORIZATION),
+    SecretRule(
+        "bearer-token",
+        ("Bearer", "bearer", "BEARER"),
+        rf"(?:[ \t]{{1,4}}|%20|\+)(?P<secret>{_PROSE}{_BEARER}{{8,}}+)",
+        "token",
+    ),
+    SecretRule("connection-password", ("://", r":\/\/"), _URL_PASSWORD),
+    SecretRule(
+        "connection-password",
+        ("Password=", "password=", "PASSWORD=", "Pwd=", "pwd=", "PWD="),
+        _FIELD_PASSWORD,
+        "token",
+    ),
+    SecretRule(
+        "api-key",
+        ("api-key", "Api-Key", "API-KEY", "Api-key", "api_key", "API_KEY", "apikey", "apiKey", "ApiKey", "APIKEY"),
+        _API_KEY,
+    ),
+)
+
+_GENERIC = (SecretRule("generic-key", ("sk-", "key-", "token-", "secret-"), rf"{_TOKEN}{{8,}}+", "word"),)
+
+DEFAULT_RULES: tuple[SecretRule, ...] = (*_VENDORS, *_CLOUDS, *_FORGES, *_SERVICES, *_ASSIGNED, *_GENERIC)
+"""The rules of a detector that is given none. Where several match at one place, the first one names the secret."""
