@@ -7,7 +7,13 @@ the containers inside a `Message` cannot be edited in place; whoever wants anoth
 from __future__ import annotations
 
 import copy
+from math import isfinite
 from typing import Any, NoReturn
+
+__all__ = ["MAX_DEPTH", "FrozenDict", "FrozenList", "freeze", "freeze_json", "thaw"]
+
+MAX_DEPTH = 100
+"""How deep containers may nest in a read-only value: deeper ones could not be copied wherever a copy is needed."""
 
 _ATOMS = frozenset({str, int, float, bool, type(None), bytes})
 _READ_ONLY = "this value belongs to the conversation and is read-only; build a new one and return it in a replacement"
@@ -54,29 +60,87 @@ class FrozenList(list[Any]):
 
 
 def freeze(value: Any) -> Any:
-    """Return a read-only version of `value`: containers at every depth are copied, other values are kept."""
-    kind = type(value)
-    if kind in _ATOMS or kind is FrozenDict or kind is FrozenList:
-        return value
-    if isinstance(value, dict):
-        return FrozenDict((key, item if type(item) in _ATOMS else freeze(item)) for key, item in value.items())
-    if isinstance(value, list):
-        return FrozenList(item if type(item) in _ATOMS else freeze(item) for item in value)
-    if type(value) is tuple:
-        return tuple(freeze(item) for item in value)
-    return _own(value)
+    """Return a read-only version of `value`: containers at every depth are copied, other values are kept.
+
+    Raises `ValueError` for containers that nest deeper than `MAX_DEPTH`, or in themselves.
+    """
+    return _frozen(value, MAX_DEPTH)
+
+
+def freeze_json(value: Any) -> Any:
+    """Return a read-only version of a JSON value; tuples become lists, subclasses of the JSON types become plain.
+
+    Raises `TypeError` for anything that JSON does not know and `ValueError` for numbers that are not finite and for
+    containers that nest deeper than `MAX_DEPTH`.
+    """
+    return _frozen_json(value, MAX_DEPTH)
 
 
 def thaw(value: Any) -> Any:
     """Return a plain, independent copy of `value` that its receiver may edit."""
+    try:
+        return _thawed(value)
+    except RecursionError:  # it holds itself
+        return _own(value)
+
+
+def _frozen(value: Any, room: int) -> Any:
+    kind = type(value)
+    if kind in _ATOMS or kind is FrozenDict or kind is FrozenList:
+        return value
+    if not isinstance(value, dict | list) and kind is not tuple:
+        return _own(value)
+    inside = _deeper(room)
+    if isinstance(value, dict):
+        return FrozenDict((key, item if type(item) in _ATOMS else _frozen(item, inside)) for key, item in value.items())
+    items = (item if type(item) in _ATOMS else _frozen(item, inside) for item in value)
+    return tuple(items) if kind is tuple else FrozenList(items)
+
+
+def _frozen_json(value: Any, room: int) -> Any:
+    if type(value) in _EXACT:
+        return value
+    if isinstance(value, dict):
+        inside = _deeper(room)
+        return FrozenDict((_key(key), _frozen_json(item, inside)) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        inside = _deeper(room)
+        return FrozenList(_frozen_json(item, inside) for item in value)
+    if isinstance(value, float) and isfinite(value):
+        return float.__float__(value)
+    for kind, plain in _PLAIN:
+        if isinstance(value, kind):
+            return plain(value)
+    if isinstance(value, float):
+        raise ValueError(f"{value} is no JSON number")
+    raise TypeError(f"{type(value).__name__} is no JSON value")
+
+
+_EXACT = frozenset({str, int, bool, type(None)})
+_PLAIN: tuple[tuple[type, Any], ...] = ((str, str.__str__), (int, int.__int__))
+
+
+def _key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise TypeError(f"a JSON object has texts for keys, not {type(key).__name__}")
+    return str.__str__(key)
+
+
+def _deeper(room: int) -> int:
+    if room <= 0:
+        raise ValueError(f"the value nests deeper than {MAX_DEPTH} levels")
+    return room - 1
+
+
+def _thawed(value: Any) -> Any:
     if type(value) in _ATOMS:
         return value
     if isinstance(value, dict):
-        return {key: item if type(item) in _ATOMS else thaw(item) for key, item in value.items()}
+        return {key: item if type(item) in _ATOMS else _thawed(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [item if type(item) in _ATOMS else thaw(item) for item in value]
+        return [item if type(item) in _ATOMS else _thawed(item) for item in value]
     if type(value) is tuple:
-        return tuple(thaw(item) for item in value)
+        return tuple(_thawed(item) for item in value)
     return _own(value)
 
 

@@ -51,6 +51,12 @@ class Message:
         if self.content_blocks != ():
             object.__setattr__(self, "content_blocks", tuple(freeze(block) for block in self.content_blocks or ()))
 
+    def __deepcopy__(self, _memo: object) -> Message:
+        return self  # nothing in it can be edited, and a copy made field by field would hold what can
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.role, self.content, self.tool_calls, self.call_id, self.content_blocks))
+
     @classmethod
     def system(cls, content: str) -> Message:
         return cls("system", content)
