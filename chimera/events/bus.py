@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 from collections.abc import Callable
 from threading import Lock
@@ -32,8 +33,10 @@ class EventBus:
     def subscribe(self, event_type: str | type[Event], fn: Subscriber) -> Callable[[], None]:
         """Call `fn` with every event of `event_type`: its `type` text, its class, or `"*"` for all.
 
-        Returns a function that takes just this subscription back.
+        Returns a function that takes just this subscription back. Raises `TypeError` for what cannot be called or would
+        have to be awaited.
         """
+        _check(fn, "subscriber")
         entry = (event_type if isinstance(event_type, str) else _type_of(event_type), fn)
         with self._lock:
             self._subscribers = (*self._subscribers, entry)
@@ -47,8 +50,10 @@ class EventBus:
     def use(self, middleware: EventMiddleware) -> Callable[[], None]:
         """Pass every event through `middleware` first; it returns the event to publish, or None to drop it.
 
-        Returns a function that takes just this registration back.
+        Returns a function that takes just this registration back. Raises `TypeError` for what cannot be called or would
+        have to be awaited.
         """
+        _check(middleware, "middleware")
         entry = _Entry(middleware)
         with self._lock:
             self._middleware = (*self._middleware, entry)
@@ -107,12 +112,30 @@ def _apply(middleware: EventMiddleware, event: Event) -> Event | None:
         return None
     if result is None or isinstance(result, Event):
         return result
+    _close(result)
     _log.warning("an event middleware returned %s; the %s event is dropped", type(result).__name__, event.type)
     return None
 
 
 def _call(fn: Subscriber, event: Event) -> None:
     try:
-        fn(event)
+        result = fn(event)
     except Exception:
         _log.warning("a subscriber of %s events raised and is skipped", event.type, exc_info=True)
+        return
+    if _close(result):
+        _log.warning("a subscriber of %s events returned a coroutine, which nobody awaits", event.type)
+
+
+def _check(fn: object, what: str) -> None:
+    if not callable(fn):
+        raise TypeError(f"a {what} must be callable, not {type(fn).__name__}")
+    if inspect.iscoroutinefunction(fn) or inspect.iscoroutinefunction(getattr(fn, "__call__", None)):  # noqa: B004
+        raise TypeError(f"a {what} is called and not awaited: make it a plain function")
+
+
+def _close(result: object) -> bool:
+    if not inspect.iscoroutine(result):
+        return False
+    result.close()
+    return True
