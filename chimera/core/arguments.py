@@ -26,13 +26,18 @@ def validator_for(name: str, parameters: Mapping[str, Any]) -> Validator:
 
 
 def argument_problem(validate: Validator, arguments: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with `arguments`, in words that hold no value of theirs; None when nothing is."""
+    """Return what is wrong with `arguments`, in words that hold no value of theirs; None when nothing is.
+
+    Arguments that the check itself fails on are not fit to run either.
+    """
     from fastjsonschema import JsonSchemaValueException
 
     try:
         validate(arguments)
     except JsonSchemaValueException as exc:
         return str(exc.message).replace("data must", "the arguments must").removeprefix("data.")
+    except Exception as exc:  # a pattern that is no regular expression, a schema that refers to itself for ever
+        return f"they could not be checked ({type(exc).__name__})"
     return None
 
 

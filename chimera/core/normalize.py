@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from chimera.core.identity import new_id
-from chimera.frozen import freeze
+from chimera.frozen import FrozenDict, freeze_json
 from chimera.providers.base import Response
 from chimera.types import ToolCall
 
 __all__ = ["Answer", "normalize"]
+
+_UNREADABLE = "unreadable_arguments"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,55 +23,80 @@ class Answer(Response):
     """A response whose calls are read-only, with unique ids. `problems` maps the id of a call that cannot run to the
     reason."""
 
-    problems: dict[str, str] | None = None
+    problems: Mapping[str, str] | None = None
 
 
 def normalize(response: Any) -> Answer:
-    """Return `response`, from any duck-typed provider, as an `Answer`. Raises `TypeError` for what is no response."""
-    content = getattr(response, "content", None)
+    """Return `response`, from any duck-typed provider, as an `Answer`. Raises `TypeError` for what is no response.
+
+    An `Answer` that comes again, changed or not, keeps what is known of calls that cannot run.
+    """
+    if not hasattr(response, "content"):
+        _refuse(response)
+    content = response.content
     if content is not None and not isinstance(content, str):
         raise TypeError(f"the provider answered with a {type(content).__name__} where text is due")
     calls: tuple[ToolCall, ...] = ()
     problems: dict[str, str] | None = None
     raw_calls = getattr(response, "tool_calls", None)
     if raw_calls:
-        calls, problems = _calls(raw_calls)
+        calls, problems = _calls(raw_calls, getattr(response, "problems", None) or {})
+    usage = getattr(response, "usage", None)
     return Answer(
         content or "",
         calls,
-        getattr(response, "usage", None) or {},
+        usage if isinstance(usage, Mapping) else {},
         getattr(response, "thinking", "") or "",
         getattr(response, "finish_reason", None),
         problems,
     )
 
 
-def _calls(raw_calls: Iterable[Any]) -> tuple[tuple[ToolCall, ...], dict[str, str] | None]:
+def _refuse(response: Any) -> NoReturn:
+    if inspect.iscoroutine(response):
+        response.close()
+    raise TypeError(f"the provider answered with a {type(response).__name__}, which is no response")
+
+
+def _calls(
+    raw_calls: Iterable[Any], known_problems: Mapping[str, str]
+) -> tuple[tuple[ToolCall, ...], dict[str, str] | None]:
     calls: list[ToolCall] = []
     problems: dict[str, str] = {}
     taken: set[str] = set()
     for raw in raw_calls:
-        call_id = str(raw.id) if raw.id else ""
+        call_id = str(getattr(raw, "id", None) or "")
+        arguments, problem = _arguments(getattr(raw, "arguments", None))
+        if problem is None and arguments.keys() == {_UNREADABLE}:
+            problem = known_problems.get(call_id)
         if not call_id or call_id in taken:
             call_id = new_id("call")
         taken.add(call_id)
-        arguments, problem = _arguments(raw.arguments)
         if problem is not None:
             problems[call_id] = problem
-        calls.append(ToolCall(call_id, str(raw.name or ""), arguments))
+        calls.append(ToolCall(call_id, str(getattr(raw, "name", None) or ""), arguments))
     return tuple(calls), problems or None
 
 
 def _arguments(raw: Any) -> tuple[dict[str, Any], str | None]:
     """Return a read-only JSON object, and what is wrong when the model did not write one."""
-    value = raw
-    if isinstance(raw, str):
-        try:
-            value = json.loads(raw) if raw.strip() else {}
-        except ValueError:
-            value = None
-    if isinstance(value, dict) and all(type(key) is str for key in value):
-        frozen: dict[str, Any] = freeze(value)
-        return frozen, None
-    kept: dict[str, Any] = freeze({"unreadable_arguments": raw if isinstance(raw, str) else repr(raw)})
-    return kept, "The arguments are not a JSON object, so the call was not run. Send one JSON object."
+    try:
+        value = _parsed(raw) if isinstance(raw, str) else raw
+        if isinstance(value, dict):
+            frozen: dict[str, Any] = freeze_json(value)
+            return frozen, None
+        why = f"this is a JSON {type(value).__name__}" if isinstance(raw, str) else f"this is {type(raw).__name__}"
+    except (ValueError, TypeError) as exc:
+        why = str(exc)
+    except RecursionError:
+        why = "it nests too deep"
+    kept = FrozenDict({_UNREADABLE: raw if isinstance(raw, str) else repr(raw)})
+    return kept, f"The arguments are not a JSON object ({why}), so the call was not run. Send one JSON object."
+
+
+def _parsed(text: str) -> Any:
+    return json.loads(text, parse_constant=_no_number) if text.strip() else {}
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no JSON number")

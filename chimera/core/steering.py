@@ -35,20 +35,20 @@ class MessageQueue:
 
     def take_next(self) -> list[Message]:
         """Return what makes a finished run go on: late steering messages, else the oldest follow-up."""
-        late = _drain(self._steering)
-        if late or not self._follow_ups:
-            return late
-        return [self._follow_ups.popleft()]
+        return _drain(self._steering) or _drain(self._follow_ups, 1)
 
     def clear(self) -> None:
         self._steering.clear()
         self._follow_ups.clear()
 
 
-def _drain(queue: deque[Message]) -> list[Message]:
-    taken = []
-    while queue:
-        taken.append(queue.popleft())
+def _drain(queue: deque[Message], at_most: int | None = None) -> list[Message]:
+    taken: list[Message] = []
+    while at_most is None or len(taken) < at_most:
+        try:
+            taken.append(queue.popleft())
+        except IndexError:  # empty, or emptied by another thread just now
+            break
     return taken
 
 

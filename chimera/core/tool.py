@@ -12,7 +12,7 @@ from chimera.errors import MisuseError
 from chimera.threads import in_thread, run_coroutine
 from chimera.types import ToolResult
 
-__all__ = ["BaseTool", "ToolEffect", "ToolEnv", "tool"]
+__all__ = ["BaseTool", "ToolEffect", "ToolEnv", "parameters_of", "schema_of", "tool"]
 
 ToolEffect = Literal["read", "write", "command"]
 
@@ -66,8 +66,28 @@ class BaseTool:
     @property
     def schema(self) -> dict[str, Any]:
         """The function schema that providers send to the model."""
-        function = {"name": self.name, "description": self.description, "parameters": self.parameters}
-        return {"type": "function", "function": function}
+        return _function_schema(self)
+
+
+def schema_of(tool: Any) -> Mapping[str, Any]:
+    """Return the function schema of anything that is used as a tool."""
+    schema: Mapping[str, Any] | None = getattr(tool, "schema", None)
+    return _function_schema(tool) if schema is None else schema
+
+
+def parameters_of(tool: Any) -> Mapping[str, Any]:
+    """Return the JSON Schema of the arguments of anything that is used as a tool; it takes any when it has none."""
+    parameters: Mapping[str, Any] = getattr(tool, "parameters", BaseTool.parameters)
+    return parameters
+
+
+def _function_schema(tool: Any) -> dict[str, Any]:
+    function = {
+        "name": tool.name,
+        "description": str(getattr(tool, "description", "") or ""),
+        "parameters": parameters_of(tool),
+    }
+    return {"type": "function", "function": function}
 
 
 class FunctionTool(BaseTool):
@@ -89,23 +109,27 @@ class FunctionTool(BaseTool):
         self.description = description or inspect.getdoc(fn) or ""
         self.effect = effect
         self.is_concurrency_safe = is_concurrency_safe
-        self._takes_env = self._env_parameter in inspect.signature(fn).parameters
+        taken = inspect.signature(fn).parameters
+        for parameter in taken.values():
+            if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+                raise MisuseError(f"the tool {self.name!r} takes its arguments by name: {parameter} has none")
+        self._parameters = [parameter for name, parameter in taken.items() if name != self._env_parameter]
+        self._takes_env = self._env_parameter in taken
         if inspect.iscoroutinefunction(fn):
             self.async_execute = self._execute_async  # type: ignore[method-assign]
 
     @cached_property
     def _model(self) -> Any:
-        from pydantic import ConfigDict, create_model
+        """The arguments as a pydantic model. Its fields have names of their own: a parameter may be called `schema`,
+        or `copy`, or whatever else a model has."""
+        from pydantic import ConfigDict, Field, create_model
 
-        fields: dict[str, Any] = {}
         hints = inspect.get_annotations(self.fn, eval_str=True)
-        for parameter in inspect.signature(self.fn).parameters.values():
-            if parameter.name == self._env_parameter:
-                continue
-            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise MisuseError(f"the tool {self.name!r} cannot take *args or **kwargs")
+        fields: dict[str, Any] = {}
+        for number, parameter in enumerate(self._parameters):
             default = ... if parameter.default is parameter.empty else parameter.default
-            fields[parameter.name] = (hints.get(parameter.name, Any), default)
+            hint = hints.get(parameter.name, Any)
+            fields[_field(number)] = (hint, Field(default, alias=parameter.name))
         return create_model(f"{self.name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
     @cached_property
@@ -130,10 +154,14 @@ class FunctionTool(BaseTool):
 
     def _bind(self, args: dict[str, Any], env: ToolEnv | None) -> dict[str, Any]:
         model = self._model(**args)
-        bound = {name: getattr(model, name) for name in type(model).model_fields}
+        bound = {parameter.name: getattr(model, _field(number)) for number, parameter in enumerate(self._parameters)}
         if self._takes_env:
             bound[self._env_parameter] = env
         return bound
+
+
+def _field(number: int) -> str:
+    return f"argument_{number}"
 
 
 def _as_result(value: Any) -> ToolResult:
