@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, ClassVar
 
-from chimera.core.cancellation import CancellationToken, as_token
+from chimera.core.asking import running_loop
+from chimera.core.cancellation import CancellationToken, RunToken, as_token
 from chimera.core.context import Context
 from chimera.core.decisions import Interceptors
 from chimera.core.drivers import Returned, async_drive
@@ -22,8 +22,6 @@ from chimera.permissions.base import PermissionPolicy
 from chimera.types import AgentResult, Message
 
 __all__ = ["AgentLoop", "stream_events"]
-
-_POLL_SECONDS = 0.02
 
 
 class AgentLoop:
@@ -71,7 +69,7 @@ class AgentLoop:
         context.messages.extend(messages)
         loop = _Turns(max_turns, held)
         run = new_run(loop, provider, tools, context, env, lane=lane, listening=True, streaming=stream)
-        events = stream_events(run, lambda: loop.program(context), context, token, prompts)
+        events = stream_events(run, lambda: loop.program(context), context, prompts=prompts)
         try:
             async for event in events:
                 yield event
@@ -103,6 +101,8 @@ def _config(
         "permission_callback": permission_callback,
     }
     base = config or LoopConfig(yolo_mode=permissions is None)
+    if cancellation is not None and base.cancellation is not None:
+        given["cancellation"] = RunToken(cancellation, base.cancellation)
     return replace(base, **{name: value for name, value in given.items() if value is not None})
 
 
@@ -110,12 +110,17 @@ async def stream_events(
     run: Run,
     start: Callable[[], Program],
     context: Context,
-    token: CancellationToken | None,
+    token: CancellationToken | None = None,
     prompts: Sequence[Message] = (),
 ) -> AsyncGenerator[LoopEvent, None]:
-    """Run any loop's program and yield its `LoopEvent`s, ending with exactly one `result`."""
-    driver = async_drive(execute_program(run, start, context, prompts), token)
-    watcher = asyncio.ensure_future(_watch(token)) if token is not None and hasattr(token, "poll") else None
+    """Run any loop's program and yield its `LoopEvent`s, ending with exactly one `result`.
+
+    `token` cancels the run, besides the one that it was made with.
+    """
+    run.home = running_loop()
+    if token is not None:
+        run.cancellation = RunToken(token, run.cancellation)
+    driver = async_drive(execute_program(run, start, context, prompts), run.signal)
     result: AgentResult | None = None
     failure: str | None = None
     try:
@@ -126,23 +131,13 @@ async def stream_events(
                 result = item.value
     except Exception as exc:
         failure = f"{type(exc).__name__}: {exc}"
-    except BaseException:
-        run.cancellation.cancel()
-        raise
     finally:
-        if watcher is not None:
-            watcher.cancel()
         await driver.aclose()
     while run.notes:
         yield run.notes.popleft()
     if failure is not None:
         yield LoopEvent(LoopEventType.ERROR, failure, run.turn)
     yield LoopEvent(LoopEventType.RESULT, _loop_result(run, context, result, failure), run.turn)
-
-
-async def _watch(token: Any) -> None:
-    while not token.cancelled:  # noqa: ASYNC110 - a foreign event has only is_set to look at
-        await asyncio.sleep(_POLL_SECONDS)
 
 
 def _loop_result(run: Run, context: Context, result: AgentResult | None, failure: str | None) -> LoopResult:

@@ -7,7 +7,7 @@ from typing import Any
 
 from chimera.core.context import Context
 from chimera.core.effects import Acted, Effect, RunVetted, VettedCall
-from chimera.core.flows import Answered, Judged, ToolFlow, tool_call_flow
+from chimera.core.flows import Answered, Judged, ToolFlow, answer_call, tool_call_flow
 from chimera.core.loop_events import LoopEventType
 from chimera.core.run import Run
 from chimera.providers.base import Response
@@ -24,20 +24,18 @@ def run_batch(run: Run, context: Context, response: Response) -> Generator[Effec
     """
     problems = getattr(response, "problems", None) or {}
     flows = [tool_call_flow(run, call, problems.get(call.id)) for call in response.tool_calls]
-    judged = [_judge(flow) for flow in flows]
-    message = Message.assistant(response.content, judged)
-    context.add(message)
-    run.note(LoopEventType.ASSISTANT, message)
-    if run.notes:
-        yield from run.flush()
-    if not flows:
-        return Acted(message, [], [])
-    run.calls += len(flows)
-    run.step = StepResult(message, list(message.tool_calls), step=run.steps + 1)
-    batch = _Batch(run, context, list(message.tool_calls), flows)
+    message = Message.assistant(response.content, [_judge(flow) for flow in flows])
+    batch = _Batch(run, context, message, flows)
     try:
-        yield from batch.vet()
-        yield from batch.execute()
+        context.add(message)
+        run.note(LoopEventType.ASSISTANT, message)
+        if run.notes:
+            yield from run.flush()
+        if flows:
+            run.calls += len(flows)
+            run.step = StepResult(message, list(message.tool_calls), step=run.steps + 1)
+            yield from batch.vet()
+            yield from batch.execute()
     finally:
         batch.settle()
     _count_refusals(run, batch.answers)
@@ -52,6 +50,8 @@ def run_single(run: Run, call: ToolCall) -> Generator[Effect, Any, ToolResult]:
         _judge(flow)
         step = yield from _advance(flow, None)
         while isinstance(step, VettedCall):
+            if run.cancellation.cancelled:  # the tool that asks may be a thread that outlived its run
+                return answer_call(run, step.call, ToolResult("", _NOT_STARTED), "cancelled").result
             results = yield RunVetted((step,))
             step = yield from _advance(flow, results[0])
     finally:
@@ -66,11 +66,17 @@ def message_text(result: ToolResult) -> str:
     return f"{result.output}\n{result.error}" if result.output else result.error
 
 
+_NOT_STARTED = "The run was cancelled before this call was started."
+_UNDER_WAY = "The run was cancelled while this call was under way; it may have taken effect."
+
+
 class _Batch:
-    def __init__(self, run: Run, context: Context, calls: list[ToolCall], flows: list[ToolFlow]) -> None:
-        self.run, self.context, self.calls, self.flows = run, context, calls, flows
-        self.answers: list[Answered | None] = [None] * len(calls)
+    def __init__(self, run: Run, context: Context, message: Message, flows: list[ToolFlow]) -> None:
+        self.run, self.context, self.message, self.flows = run, context, message, flows
+        self.calls = message.tool_calls
+        self.answers: list[Answered | None] = [None] * len(flows)
         self.vetted: list[tuple[int, VettedCall]] = []
+        self.started: set[int] = set()
         self.recorded = 0
 
     def vet(self) -> Generator[Effect, Any, None]:
@@ -86,6 +92,7 @@ class _Batch:
             yield from self.run.flush()
         for group in _groups(self.vetted):
             self.run.check_cancelled()
+            self.started.update(index for index, _ in group)
             results = yield RunVetted([vetted for _, vetted in group])
             for (index, _), result in zip(group, results, strict=True):
                 step = yield from _advance(self.flows[index], result)
@@ -109,14 +116,17 @@ class _Batch:
         """Close what is still open and answer what is not answered: the run was cut short."""
         for flow in self.flows:
             flow.close()
-        if self.recorded == len(self.answers):
+        if self.recorded == len(self.answers) or not self._is_recorded():
             return
         for index, answer in enumerate(self.answers):
             if answer is None:
-                cut = ToolResult("", "The run was cancelled before this call was finished.")
-                self.answers[index] = Answered(self.calls[index], cut, "cancelled")
-                self.run.note(LoopEventType.TOOL_RESULT, (self.calls[index], cut))
+                cut = ToolResult("", _UNDER_WAY if index in self.started else _NOT_STARTED)
+                self.answers[index] = answer_call(self.run, self.calls[index], cut, "cancelled")
         self.record()
+
+    def _is_recorded(self) -> bool:
+        """Tell whether the message with the calls is in the conversation: an interrupt may come just before that."""
+        return any(message is self.message for message in self.context.messages[-len(self.flows) - 1 :])
 
 
 def _judge(flow: ToolFlow) -> ToolCall:
@@ -158,7 +168,7 @@ def _groups(vetted: Sequence[tuple[int, VettedCall]]) -> list[list[tuple[int, Ve
 
 
 def _count_refusals(run: Run, answers: Sequence[Answered | None]) -> None:
-    if not all(answer is not None and answer.refused for answer in answers):
+    if not answers or not all(answer is not None and answer.refused for answer in answers):
         run.refused_in_a_row = 0
         return
     run.refused_in_a_row += 1

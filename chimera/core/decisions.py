@@ -71,7 +71,8 @@ class ProviderRequest:
 class Interceptors:
     """Four chains of plain synchronous callables, one a seam. Any iterable will do; it is kept as a list.
 
-    Raises `TypeError` for a coroutine function and for anything that cannot be called.
+    Raises `TypeError` for a coroutine function and for anything that cannot be called. A run reads the chains when it
+    starts: what is appended while it runs counts from the next run on.
     """
 
     context: list[Interceptor] = field(default_factory=list)
@@ -118,7 +119,11 @@ def merge_interceptors(*bundles: Interceptors | None) -> Interceptors | None:
     """Join bundles, seam by seam, in the order given.
 
     None and empty bundles add nothing. Returns None when nothing is left, and the very same object when one bundle is.
+    Raises `TypeError` for anything else than a bundle.
     """
+    for bundle in bundles:
+        if bundle is not None and not isinstance(bundle, Interceptors):
+            raise TypeError(f"only Interceptors can be merged, not {type(bundle).__name__}")
     present = [bundle for bundle in bundles if bundle]
     if len(present) <= 1:
         return present[0] if present else None
@@ -140,7 +145,10 @@ def check_interceptor(fn: object, seam: str) -> None:
 
 
 def interceptor_name(fn: object) -> str:
-    """Return the name that events and texts call `fn` by."""
-    inner = getattr(fn, "func", None)
-    name = getattr(fn, "__qualname__", None) or getattr(inner, "__qualname__", None) or type(fn).__qualname__
+    """Return the name that events and texts call `fn` by, whatever `fn` does when it is looked at."""
+    try:
+        inner = getattr(fn, "func", None)
+        name = getattr(fn, "__qualname__", None) or getattr(inner, "__qualname__", None)
+    except Exception:  # an object that forbids being looked at still has a class
+        name = None
     return name if isinstance(name, str) else type(fn).__qualname__

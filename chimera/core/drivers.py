@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from chimera.core.cancellation import CancellationToken
 from chimera.core.effects import Consult, Effect, Emit, RunVetted, VettedCall, WireCall
+from chimera.core.identity import running
 from chimera.core.run import enclosing
 from chimera.core.tool import BaseTool
-from chimera.core.wire import async_call_arguments, call_arguments
+from chimera.core.wire import Turn, async_call_arguments, async_turn, call_arguments
 from chimera.errors import ChimeraError, ProviderProtocolError, RunCancelled
+from chimera.providers.base import Provider, StreamChunk
 from chimera.threads import in_thread, run_coroutine
 from chimera.types import ToolResult
 
@@ -25,6 +28,7 @@ __all__ = ["Returned", "async_drive", "drive", "drive_to_end"]
 
 T = TypeVar("T")
 _GRACE_SECONDS = 3.0
+_POLL_SECONDS = 0.02
 
 
 def drive(effects: Generator[Effect, Any, T]) -> Generator[Any, None, T]:
@@ -77,6 +81,7 @@ async def async_drive(
     """
     step: Any = effects.send
     answer: Any = None
+    watcher = _watcher(cancellation)
     try:
         while True:
             try:
@@ -106,7 +111,21 @@ async def async_drive(
             except BaseException as exc:
                 step, answer = effects.throw, exc
     finally:
+        if watcher is not None:
+            watcher.cancel()
         effects.close()
+
+
+def _watcher(cancellation: CancellationToken | None) -> asyncio.Future[None] | None:
+    """Start looking at a token that tells nobody of its cancellation by itself."""
+    if cancellation is None or not cancellation.needs_polling:
+        return None
+
+    async def watch() -> None:
+        while not cancellation.cancelled:  # noqa: ASYNC110 - a foreign event has only is_set to look at
+            await asyncio.sleep(_POLL_SECONDS)
+
+    return asyncio.ensure_future(watch())
 
 
 def _perform(effect: Any) -> Any:
@@ -127,14 +146,37 @@ async def _perform_async(effect: Any) -> Any:
     if kind is RunVetted:
         return await _run_tools(effect.calls)
     if kind is WireCall:
+        if not _is_asynchronous(effect.provider):
+            return await _complete_in_thread(effect)
         async with async_call_arguments(effect) as arguments:
-            complete = getattr(effect.provider, "async_complete", None)
-            if complete is None:
-                return await in_thread(effect.provider.complete, effect.request.messages, **arguments)
-            return await complete(effect.request.messages, **arguments)
+            return await effect.provider.async_complete(effect.request.messages, **arguments)
     if kind is Consult:
         return await _consult(effect.fn)
     raise TypeError(f"a driver cannot perform {kind.__name__}")
+
+
+def _is_asynchronous(provider: Any) -> bool:
+    """Tell whether the provider does more for a task than to call `complete` in a thread."""
+    complete = getattr(provider, "async_complete", None)
+    return complete is not None and getattr(complete, "__func__", None) is not Provider.async_complete
+
+
+async def _complete_in_thread(call: WireCall) -> Any:
+    """Call `complete` in a thread. The turn lasts until the thread is done, also when nobody waits for it any more."""
+    turn = await async_turn(call)
+    try:
+        return await in_thread(_take_turn, turn, call)
+    finally:
+        turn.give_up()
+
+
+def _take_turn(turn: Turn, call: WireCall) -> Any:
+    if not turn.begin():
+        return None
+    try:
+        return call.provider.complete(call.request.messages, **turn.arguments)
+    finally:
+        turn.end()
 
 
 async def _consult(fn: Any) -> Any:
@@ -148,8 +190,13 @@ async def _stream(call: WireCall, cancellation: CancellationToken | None) -> Asy
     """Yield `(False, item)` for chunks and at last `(True, response)`."""
     assert call.on_chunk is not None
     stream = getattr(call.provider, "async_stream", None)
-    if stream is None:
-        yield True, await _interruptible(_perform_async(call), cancellation)
+    by_default = getattr(stream, "__func__", None) is Provider.async_stream
+    if stream is None or (by_default and not _is_asynchronous(call.provider)):
+        response = await _interruptible(_perform_async(call), cancellation)
+        item = call.on_chunk(StreamChunk(getattr(response, "content", ""), getattr(response, "thinking", "")))
+        if item is not None:
+            yield False, item
+        yield True, response
         return
     async with async_call_arguments(call) as arguments:
         chunks = stream(call.request.messages, **arguments)
@@ -171,14 +218,23 @@ async def _stream(call: WireCall, cancellation: CancellationToken | None) -> Asy
     yield True, response
 
 
-def _run_tool(vetted: VettedCall) -> ToolResult:
-    token = enclosing.set(vetted.run)
+@contextmanager
+def _inside(vetted: VettedCall) -> Iterator[None]:
+    """Mark what runs as the body of a tool: it is no part of an interceptor that may have started the whole run."""
+    tokens = enclosing.set(vetted.run), running.set(None)
     try:
-        return _checked(vetted, vetted.tool.execute(vetted.arguments, vetted.run.env))
-    except (Exception, SystemExit) as exc:
-        return _failed(exc)
+        yield
     finally:
-        enclosing.reset(token)
+        enclosing.reset(tokens[0])
+        running.reset(tokens[1])
+
+
+def _run_tool(vetted: VettedCall) -> ToolResult:
+    with _inside(vetted):
+        try:
+            return _checked(vetted, vetted.tool.execute(vetted.arguments, vetted.run.env))
+        except (Exception, SystemExit, asyncio.CancelledError) as exc:
+            return _failed(exc)
 
 
 async def _run_tools(calls: Sequence[VettedCall]) -> list[ToolResult]:
@@ -198,18 +254,16 @@ async def _run_tool_async(vetted: VettedCall) -> ToolResult:
     execute = getattr(vetted.tool, "async_execute", None)
     if execute is None or getattr(execute, "__func__", None) is BaseTool.async_execute:
         return await asyncio.to_thread(_run_tool, vetted)
-    token = enclosing.set(vetted.run)
-    try:
-        return _checked(vetted, await execute(vetted.arguments, vetted.run.env))
-    except (Exception, SystemExit) as exc:
-        return _failed(exc)
-    except asyncio.CancelledError as exc:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise
-        return _failed(exc)  # the tool itself was cancelled, not the run
-    finally:
-        enclosing.reset(token)
+    with _inside(vetted):
+        try:
+            return _checked(vetted, await execute(vetted.arguments, vetted.run.env))
+        except (Exception, SystemExit) as exc:
+            return _failed(exc)
+        except asyncio.CancelledError as exc:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return _failed(exc)  # the tool itself was cancelled, not the run
 
 
 def _checked(vetted: VettedCall, result: Any) -> ToolResult:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from chimera.core.batch import run_batch
 from chimera.core.context import Context
@@ -36,7 +36,7 @@ from chimera.core.loop_events import LoopEvent, LoopEventType
 from chimera.core.normalize import Answer, normalize
 from chimera.core.prompts import admit, objections
 from chimera.core.run import Run
-from chimera.errors import ContextOverflowError, RunStopped
+from chimera.errors import ContextOverflowError, MisuseError, RunCancelled, RunStopped
 from chimera.events import CompactionEvent, ModelResponseEvent, RunFinishedEvent, RunStartedEvent
 from chimera.providers.base import StreamChunk
 from chimera.types import AgentResult, Message, StepResult
@@ -49,7 +49,7 @@ Program = Generator[Ask, Any, Outcome]
 def execute_program(
     run: Run, start: Callable[[], Program], context: Context, prompts: Sequence[Message] = ()
 ) -> Generator[Effect, Any, AgentResult]:
-    """Run the program that `start` makes; again for every message that waits in the run's queue when it is done.
+    """Run the program that `start` makes; again for every message that waits in the run's queue when it succeeded.
 
     `prompts` are what the user says now: they pass the hooks for prompts on their way into `context`. Returns the
     result of the run. A `RunStopped` becomes the result; other exceptions come out.
@@ -68,6 +68,10 @@ def execute_program(
         run.reason = f"error: {exc}"
         yield from _release(run, done=False)
         raise
+    except BaseException:
+        run.reason = RunCancelled.kind
+        run.cancellation.cancel()  # tools that still run in threads of their own are told to stop
+        raise
     finally:
         run.publish(RunFinishedEvent, reason=run.reason, result=result)
     yield from _release(run, done=False)
@@ -81,7 +85,7 @@ def _with_follow_ups(run: Run, start: Callable[[], Program], context: Context) -
     while True:
         outcome = yield from _interpret(run, start())
         queue = run.config.message_queue
-        waiting = queue.take_next() if queue is not None else []
+        waiting = queue.take_next() if queue is not None and outcome.success else []
         if not waiting and may_object and outcome.success:
             may_object = False  # a hook that always objects must not keep the run going for ever
             waiting = yield from objections(run)
@@ -100,11 +104,11 @@ def _interpret(run: Run, program: Program) -> Generator[Effect, Any, Outcome]:
             try:
                 ask = step(answer)
             except StopIteration as stop:
-                return cast("Outcome", stop.value)
+                return _outcome(stop.value)
             try:
                 if run.held_step is not None and type(ask) not in _QUIET:
                     yield from _release(run, done=False)
-                answer = yield from _HANDLERS[type(ask)](run, ask)
+                answer = yield from _handler(ask)(run, ask)
                 step = program.send
             except RunStopped:  # a stop is final: no loop may go on after it
                 raise
@@ -114,20 +118,32 @@ def _interpret(run: Run, program: Program) -> Generator[Effect, Any, Outcome]:
         program.close()
 
 
+def _outcome(value: Any) -> Outcome:
+    if not isinstance(value, Outcome):
+        raise MisuseError(f"a loop's program returns an Outcome, not {type(value).__name__}")
+    return value
+
+
+def _handler(ask: Any) -> Callable[[Run, Any], Generator[Effect, Any, Any]]:
+    try:
+        return _HANDLERS[type(ask)]
+    except KeyError:
+        raise MisuseError(f"a loop's program yields asks, not {type(ask).__name__}") from None
+
+
 def _complete(run: Run, ask: Complete) -> Generator[Effect, Any, Answer]:
     run.check_cancelled()
     run.check_refusals()
     run.turn += 1
     yield from _prepare(run, ask.context)
     tools = run.schemas if ask.tools else None
+    messages = ask.context.to_messages() if ask.messages is None else list(ask.messages)
     try:
-        answer = yield from _call_model(run, ask.messages or ask.context.to_messages(), tools, ask.kwargs)
+        answer = yield from _call_model(run, messages, tools, ask.kwargs)
     except ContextOverflowError:
-        before = len(ask.context.messages)
         if run.config.compaction is None or ask.messages is not None:
             raise
-        yield from _compact(run, ask.context)
-        if len(ask.context.messages) >= before:
+        if not (yield from _compact(run, ask.context)):
             raise
         answer = yield from _call_model(run, ask.context.to_messages(), tools, ask.kwargs)
     for middleware in run.config.middleware or ():
@@ -151,7 +167,6 @@ def _prepare(run: Run, context: Context) -> Generator[Effect, Any, None]:
 
 
 def _call_model(run: Run, messages: list[Message], tools: Any, kwargs: Any) -> Generator[Effect, Any, Answer]:
-    run.note(LoopEventType.STREAM_START, getattr(run.provider, "model_name", ""))
     on_chunk = _chunk_reporter(run) if run.streaming else None
     answer = normalize((yield from provider_call_flow(run, messages, tools, kwargs, on_chunk=on_chunk)))
     _count(run, answer)
@@ -161,15 +176,20 @@ def _call_model(run: Run, messages: list[Message], tools: Any, kwargs: Any) -> G
 def _count(run: Run, answer: Answer) -> None:
     before = run.cost
     run.count(answer.usage)
-    run.last_input_tokens = answer.usage.get("input_tokens", 0)
+    run.last_input_tokens = _tokens(answer, "input_tokens")
     if run.wants("model_response"):
         run.publish(
             ModelResponseEvent,
             message=Message.assistant(answer.content, answer.tool_calls),
             input_tokens=run.last_input_tokens,
-            output_tokens=answer.usage.get("output_tokens", 0),
+            output_tokens=_tokens(answer, "output_tokens"),
             cost=run.cost - before,
         )
+
+
+def _tokens(answer: Answer, key: str) -> int:
+    count = answer.usage.get(key)
+    return count if isinstance(count, int) else 0
 
 
 def _chunk_reporter(run: Run) -> Callable[[StreamChunk], LoopEvent | None]:
@@ -192,11 +212,14 @@ def _complete_internally(run: Run, ask: CompleteInternally) -> Generator[Effect,
     return answer
 
 
-def _compact(run: Run, context: Context) -> Generator[Effect, Any, None]:
-    """Shorten the durable conversation; a model call that the strategy asks for passes both pre-provider seams."""
+def _compact(run: Run, context: Context) -> Generator[Effect, Any, bool]:
+    """Shorten the durable conversation; a model call that the strategy asks for passes both pre-provider seams.
+
+    Returns whether anything changed.
+    """
     strategy = run.config.compaction
-    before = len(context.messages)
-    work = strategy.compact(list(context.messages))
+    before = list(context.messages)
+    work = strategy.compact(list(before))
     answer: Any = None
     try:
         while True:
@@ -208,15 +231,16 @@ def _compact(run: Run, context: Context) -> Generator[Effect, Any, None]:
         shortened = list(stop.value)
     finally:
         work.close()
-    if len(shortened) == before:
-        return
+    if len(shortened) == len(before) and all(new is old for new, old in zip(shortened, before, strict=True)):
+        return False
     context.messages[:] = shortened
-    event = CompactionEvent(before=before, after=len(shortened), strategy=strategy.name, **run.stamp)
+    event = CompactionEvent(before=len(before), after=len(shortened), strategy=strategy.name, **run.stamp)
     if run.rules.bus is not None:
         run.rules.bus.publish(event)
     run.note(LoopEventType.COMPACT_BOUNDARY, event)
     if run.notes:
         yield from run.flush()
+    return True
 
 
 def _act(run: Run, ask: Act) -> Generator[Effect, Any, Acted]:

@@ -10,10 +10,12 @@ from chimera.core.batch import run_single
 from chimera.core.drivers import drive_to_end
 from chimera.core.identity import RunIdentity, new_id
 from chimera.core.run import Run
-from chimera.frozen import freeze
+from chimera.frozen import freeze_json
 from chimera.types import ToolCall, ToolResult
 
-__all__ = ["RunEnv", "root_of"]
+__all__ = ["MAX_NESTING", "RunEnv", "root_of"]
+
+MAX_NESTING = 20
 
 
 class RunEnv:
@@ -48,10 +50,19 @@ class RunEnv:
     def run_tool(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
         """Run another tool of this run: the same seams, hooks, permissions and events as for a call of the model.
 
-        The call does not enter the conversation. What stands in its way comes back as the error of the result.
+        The call does not enter the conversation. What stands in its way comes back as the error of the result. It runs
+        in the calling thread: a tool that awaits things calls it through `asyncio.to_thread`, so that the event loop
+        stays free meanwhile. Tools may nest `MAX_NESTING` deep.
         """
-        call = ToolCall(new_id("nested"), name, freeze(dict(arguments)))
-        return drive_to_end(run_single(self._run.nested(), call))
+        run = self._run.nested()
+        if run.nesting > MAX_NESTING:
+            return ToolResult("", f"tools may call each other {MAX_NESTING} deep, and no deeper")
+        try:
+            call = ToolCall(new_id("nested"), name, freeze_json(dict(arguments)))
+        except (TypeError, ValueError) as exc:
+            return ToolResult("", f"The arguments for {name} are not a JSON object: {exc}")
+        run.env = RunEnv(run)
+        return drive_to_end(run_single(run, call))
 
     @property
     def tools(self) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ passes through them, so a seam stands at exactly one line of the code base.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -23,15 +24,18 @@ from chimera.core.seams import (
     intercept_tool_call,
     intercept_tool_result,
 )
+from chimera.core.tool import parameters_of
 from chimera.core.wire import own_headers
-from chimera.errors import MisuseError, ProviderCallBlocked
+from chimera.errors import MisuseError, ProviderCallBlocked, RunStopped
 from chimera.events import ModelRequestEvent, PermissionEvent, ToolCallEvent, ToolResultEvent
 from chimera.frozen import thaw
 from chimera.permissions.base import PermissionAction
 from chimera.providers.base import Response, StreamChunk
 from chimera.types import Message, PendingApproval, StepResult, ToolCall, ToolResult
 
-__all__ = ["Answered", "Judged", "provider_call_flow", "tool_call_flow"]
+__all__ = ["Answered", "Judged", "answer_call", "provider_call_flow", "tool_call_flow"]
+
+_log = logging.getLogger("chimera.core")
 
 
 def provider_call_flow(
@@ -54,6 +58,7 @@ def provider_call_flow(
     effective, blocked = intercept_provider_request(run.rules.chains.provider_request, request, watch=run.watch)
     if blocked is not None:
         raise ProviderCallBlocked(blocked, "provider_request")
+    run.note(LoopEventType.STREAM_START, effective.model)
     if run.notes:
         yield from run.flush()
     run.publish(ModelRequestEvent, model=effective.model, messages=len(effective.messages))
@@ -115,7 +120,7 @@ def tool_call_flow(run: Run, call: ToolCall, problem: str | None = None) -> Tool
         result = run.rules.truncation.apply(result)
     if run.rules.hooks and not grant.detached:
         result = yield from _after_hooks(run, call, result)
-    return _answer(run, call, result, "ran")
+    return answer_call(run, call, result, "ran")
 
 
 class _Grant(NamedTuple):
@@ -150,7 +155,7 @@ def _unusable(run: Run, call: ToolCall, tool: Any) -> Answered | None:
     if tool is None:
         return _refuse(run, call, f"Unknown tool: {call.name}", "unknown")
     try:
-        problem = argument_problem(validator_for(tool.name, tool.parameters), call.arguments)
+        problem = argument_problem(validator_for(tool.name, parameters_of(tool)), call.arguments)
     except MisuseError as exc:
         return _refuse(run, call, str(exc), "invalid")
     if problem is None:
@@ -165,31 +170,36 @@ def _ask(run: Run, call: ToolCall, tool: Any, reason: str) -> Generator[Effect, 
     if callback is not None:
         failure = yield from _ask_callback(run, callback, approval)
     else:
-        failure = f"{approval.reason}, and nobody is there to be asked"
+        failure = None
         base = run.step or StepResult()
         yield Emit(replace(base, pending_approval=approval))
     run.check_cancelled()
-    if approval.approved:
+    if approval.approved and failure is None:
         _record(run, call, "allow", approval.reason, source="user")
         return _Grant(tool, callback is None and not run.rules.enforces_resumed)
-    if approval.decided:
+    denied = approval.decided and not approval.approved
+    if denied:
         text = f"the user denied it: {approval.message}" if approval.message else "the user denied it"
     else:
-        text = failure
-    _record(run, call, "deny", text, source="user" if approval.decided else "nobody")
+        text = f"{approval.reason}, and {failure or 'nobody is there to be asked'}"
+    _record(run, call, "deny", text, source="user" if denied else "nobody")
     return _refuse(run, call, _denial(text), "denied")
 
 
-def _ask_callback(run: Run, callback: Any, approval: PendingApproval) -> Generator[Effect, Any, str]:
+def _ask_callback(run: Run, callback: Any, approval: PendingApproval) -> Generator[Effect, Any, str | None]:
+    """Ask, and return why there is no answer that counts, or None. Only a plain yes is one: a callback that fails or
+    contradicts itself has not approved anything."""
     if run.notes:
         yield from run.flush()
     try:
         answer = yield Consult(partial(callback, approval))
     except Exception as exc:
-        return f"{approval.reason}, and asking failed: {type(exc).__name__}"
+        return f"asking failed: {type(exc).__name__}"
     if not approval.decided and isinstance(answer, bool):
         approval.approve() if answer else approval.deny()
-    return f"{approval.reason}, and the one who was asked did not decide"
+    if not approval.decided:
+        return "the one who was asked did not decide"
+    return "the answer contradicts itself" if approval.approved and answer is False else None
 
 
 def _before_hooks(run: Run, call: ToolCall) -> Generator[Effect, Any, Answered | str | None]:
@@ -198,29 +208,43 @@ def _before_hooks(run: Run, call: ToolCall) -> Generator[Effect, Any, Answered |
     for hooks, quiet in run.rules.hooks:
         if not hooks.has("PreToolUse"):
             continue
-        verdict = yield Consult(partial(hooks.pre_tool_use, call, run.identity))
-        if verdict.decision == "deny":
-            _record(run, call, "deny", verdict.reason, source="hook")
-            return _refuse(run, call, f"Blocked by hook: {verdict.reason}", "denied")
-        if verdict.decision == "ask" and not quiet:
-            reason = verdict.reason
+        try:
+            verdict = yield Consult(partial(hooks.pre_tool_use, call, run.identity))
+            decision, why = verdict.decision, verdict.reason
+        except RunStopped:
+            raise
+        except Exception as exc:  # a gate that crashes stays shut
+            decision, why = "deny", f"the hook failed: {type(exc).__name__}"
+        if decision not in ("allow", "ask"):
+            _record(run, call, "deny", why, source="hook")
+            return _refuse(run, call, f"Blocked by hook: {why}", "denied")
+        if decision == "ask" and not quiet:
+            reason = why
     return reason
 
 
 def _after_hooks(run: Run, call: ToolCall, result: ToolResult) -> Generator[Effect, Any, ToolResult]:
     for hooks, _ in run.rules.hooks:
-        if hooks.has("PostToolUse"):
+        if not hooks.has("PostToolUse"):
+            continue
+        try:
             feedback = yield Consult(partial(hooks.post_tool_use, call, result, run.identity))
-            if feedback:
-                result = replace(result, output=f"{result.output}\n{feedback}".strip())
+        except RunStopped:
+            raise
+        except Exception:  # the tool has run: what it did belongs in the conversation whatever its observers do
+            _log.warning("a hook after the tool %s raised and is skipped", call.name, exc_info=True)
+            continue
+        if feedback:
+            result = replace(result, output=f"{result.output}\n{feedback}".strip())
     return result
 
 
 def _refuse(run: Run, call: ToolCall, text: str, outcome: str) -> Answered:
-    return _answer(run, call, ToolResult("", text), outcome)
+    return answer_call(run, call, ToolResult("", text), outcome)
 
 
-def _answer(run: Run, call: ToolCall, result: ToolResult, outcome: str) -> Answered:
+def answer_call(run: Run, call: ToolCall, result: ToolResult, outcome: str) -> Answered:
+    """Tell everybody how a call ended."""
     run.publish(ToolResultEvent, call=call, result=result, outcome=outcome)
     run.note(LoopEventType.TOOL_RESULT, (call, result))
     return Answered(call, result, outcome)

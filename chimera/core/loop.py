@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable
 from typing import Any, ClassVar
 
+from chimera.core.asking import running_loop
 from chimera.core.context import Context
 from chimera.core.drivers import Returned, async_drive, drive
 from chimera.core.effects import Act, Acted, Complete, FinishStep, Outcome
@@ -68,14 +69,11 @@ class Loop(ABC):
         self, provider: Any, tools: Iterable[Any] | None, context: Context, env: Any
     ) -> AsyncGenerator[Any, None]:
         run = new_run(self, provider, tools, context, env)
-        token = self.config.cancellation if self.config is not None else None
-        driver = async_drive(execute_program(run, lambda: self.program(context), context), token)
+        run.home = running_loop()
+        driver = async_drive(execute_program(run, lambda: self.program(context), context), run.signal)
         try:
             async for item in driver:
                 yield item
-        except BaseException:
-            run.cancellation.cancel()
-            raise
         finally:
             await driver.aclose()
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from chimera.core.cancellation import CancellationToken
+from chimera.core.cancellation import CancellationToken, as_token
 from chimera.core.decisions import Interceptors
 from chimera.core.middleware import LoopMiddleware
 from chimera.core.steering import MessageQueue
@@ -30,6 +30,7 @@ class LoopConfig:
       `PendingApproval` and returns True or False, or decides it and returns None. It may be a coroutine function.
     - `yolo_mode` switches prompts off: what would be asked runs. It loosens no denial and skips no seam.
     - `hooks` is a `chimera.hooks.HookRunner`, `compaction` a `chimera.compaction.CompactionStrategy`.
+    - `cancellation` is a `CancellationToken` or any event with `is_set`.
     - `event_bus` gets a `RedactionMiddleware` unless `secrets_redaction` is False.
     - `resumed_approvals`: a call that a person approved while iterating runs `detached` from the `tool_result` seam
       and from hooks; `enforced` puts its result through both.
@@ -56,5 +57,8 @@ class LoopConfig:
             raise MisuseError(f"interceptors must be Interceptors, not {type(self.interceptors).__name__}")
         if self.resumed_approvals not in ("detached", "enforced"):
             raise MisuseError(f"resumed_approvals is 'detached' or 'enforced', not {self.resumed_approvals!r}")
+        if self.permissions is not None and not callable(getattr(self.permissions, "evaluate", None)):
+            raise MisuseError(f"permissions must be a PermissionPolicy, not {type(self.permissions).__name__}")
         if isinstance(self.middleware, LoopMiddleware):
             self.middleware = [self.middleware]
+        self.cancellation = as_token(self.cancellation)

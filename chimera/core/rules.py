@@ -7,10 +7,11 @@ its own. Nobody has to hand them on, so nobody can forget to.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from inspect import iscoroutine
+from types import MethodType
 from typing import Any, NamedTuple
 
-from chimera.core.cancellation import CancellationToken
 from chimera.core.decisions import Chains, interceptor_name
 from chimera.core.loop_config import LoopConfig, PermissionCallback
 from chimera.core.truncation import Truncation
@@ -18,7 +19,7 @@ from chimera.events import EventBus
 from chimera.permissions.base import PermissionAction, PermissionDecision, PermissionPolicy
 from chimera.types import ToolCall
 
-__all__ = ["Held", "Rules", "cancellation_below"]
+__all__ = ["Held", "Rules"]
 
 
 class Held(NamedTuple):
@@ -33,7 +34,10 @@ _NO_CHAINS = Chains()
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The rules of one run. `policies` and `hooks` all have a say, and the strictest answer holds."""
+    """The rules of one run. `policies` and `hooks` all have a say, and the strictest answer holds.
+
+    `asks_by_default`: nobody chose a policy, so the safe one is in force, for the tools of runs below too.
+    """
 
     chains: Chains = _NO_CHAINS
     policies: tuple[Held, ...] = ()
@@ -42,12 +46,17 @@ class Rules:
     truncation: Truncation | None = None
     bus: EventBus | None = None
     enforces_resumed: bool = False
+    asks_by_default: bool = False
 
     @classmethod
     def of(cls, config: LoopConfig | None, tools: Mapping[str, Any], outer: Rules | None = None) -> Rules:
         """Return the rules of a run under `config`, and under `outer` when it starts inside another run's tool."""
         own = cls() if config is None else _own(config, tools)
-        return own if outer is None else _below(own, outer)
+        if outer is None:
+            return own
+        if outer.asks_by_default and not own.asks_by_default:
+            own = replace(own, policies=(*own.policies, Held(_safe_policy(tools), False)))
+        return _below(own, outer)
 
     def permit(self, call: ToolCall) -> PermissionDecision:
         """Ask every policy about the effective call. One that raises or answers with junk denies."""
@@ -65,20 +74,11 @@ _ALLOWED = PermissionDecision(PermissionAction.ALLOW)
 _RANK = {PermissionAction.ALLOW: 0, PermissionAction.ASK: 1, PermissionAction.DENY: 2}
 
 
-def cancellation_below(own: CancellationToken | None, outer: CancellationToken | None) -> CancellationToken:
-    """Return the token of a run: its own, which the outer run's pulls along."""
-    token = own or CancellationToken()
-    if outer is not None and outer is not token:
-        outer.on_cancel(token.cancel)
-    return token
-
-
 def _own(config: LoopConfig, tools: Mapping[str, Any]) -> Rules:
     policy = config.permissions
-    if policy is None and not config.yolo_mode:
-        from chimera.permissions import InteractivePolicy
-
-        policy = InteractivePolicy.for_tools(tools.values())
+    by_default = policy is None and not config.yolo_mode
+    if by_default:
+        policy = _safe_policy(tools)
     return Rules(
         chains=Chains.of(config.interceptors),
         policies=() if policy is None else (Held(policy, config.yolo_mode),),
@@ -87,7 +87,14 @@ def _own(config: LoopConfig, tools: Mapping[str, Any]) -> Rules:
         truncation=config.truncation,
         bus=_guarded_bus(config),
         enforces_resumed=config.resumed_approvals == "enforced",
+        asks_by_default=by_default,
     )
+
+
+def _safe_policy(tools: Mapping[str, Any]) -> PermissionPolicy:
+    from chimera.permissions import InteractivePolicy
+
+    return InteractivePolicy.for_tools(tools.values())
 
 
 def _below(own: Rules, outer: Rules) -> Rules:
@@ -99,12 +106,24 @@ def _below(own: Rules, outer: Rules) -> Rules:
         truncation=own.truncation or outer.truncation,
         bus=own.bus or outer.bus,
         enforces_resumed=own.enforces_resumed or outer.enforces_resumed,
+        asks_by_default=own.asks_by_default or outer.asks_by_default,
     )
 
 
 def _joined(above: tuple[Any, ...], below: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return `above`, then what only `below` has: a chain that both were given runs once."""
-    return (*above, *(item for item in below if item not in above))
+    """Return `above`, then what only `below` has: a chain that both were given runs once.
+
+    Only the very same thing counts as the same: two policies may be equal and still keep different books.
+    """
+    return (*above, *(item for item in below if not any(_same(item, other) for other in above)))
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, Held) and isinstance(other, Held):
+        return one.by is other.by and one.quiet == other.quiet
+    if isinstance(one, MethodType) and isinstance(other, MethodType):
+        return one.__self__ is other.__self__ and one.__func__ is other.__func__
+    return one is other
 
 
 def _guarded_bus(config: LoopConfig) -> EventBus | None:
@@ -119,15 +138,18 @@ def _guarded_bus(config: LoopConfig) -> EventBus | None:
 
 
 def _consult(policy: Any, call: ToolCall) -> PermissionDecision:
-    decide = policy.decide if isinstance(policy, PermissionPolicy) else policy.evaluate
     try:
+        decide = policy.decide if isinstance(policy, PermissionPolicy) else policy.evaluate
         decision = decide(call.name, call.arguments)
     except Exception as exc:
-        text = f"the permission policy {interceptor_name(policy)} failed: {type(exc).__name__}"
-        return PermissionDecision(PermissionAction.DENY, text)
-    if isinstance(decision, PermissionAction):
-        return PermissionDecision(decision)
-    if isinstance(decision, PermissionDecision) and isinstance(decision.action, PermissionAction):
-        return decision
-    text = f"the permission policy {interceptor_name(policy)} answered with {type(decision).__name__}"
-    return PermissionDecision(PermissionAction.DENY, text)
+        return _refusal(policy, f"failed: {type(exc).__name__}")
+    action = decision.action if isinstance(decision, PermissionDecision) else decision
+    if not isinstance(action, PermissionAction):
+        if iscoroutine(action):
+            action.close()
+        return _refusal(policy, f"answered with {type(action).__name__}")
+    return decision if isinstance(decision, PermissionDecision) else PermissionDecision(action)
+
+
+def _refusal(policy: Any, what: str) -> PermissionDecision:
+    return PermissionDecision(PermissionAction.DENY, f"the permission policy {interceptor_name(policy)} {what}")

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Generator, Iterable, Mapping
 from contextvars import ContextVar
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from chimera.core.cancellation import CancellationToken
+from chimera.core.asking import AtHome, is_asynchronous, running_loop
+from chimera.core.cancellation import CancellationToken, RunToken
 from chimera.core.effects import Emit
 from chimera.core.identity import RunIdentity, current_run, new_id
 from chimera.core.loop_config import LoopConfig
 from chimera.core.loop_events import LoopEvent, LoopEventType
-from chimera.core.rules import Rules, cancellation_below
+from chimera.core.rules import Rules
 from chimera.core.seams import Watch
+from chimera.core.tool import schema_of
 from chimera.errors import BlockedStepsLimit, MisuseError, RunCancelled
 from chimera.events import Event, EventBus, InterceptorEvent
 from chimera.frozen import freeze
@@ -52,13 +56,12 @@ class Run:
         # An interceptor that runs an agent of its own is not a tool: it would be judged by the chain it stands in.
         outer: Run | None = None if current_run() is not None else enclosing.get()
         self.outer = outer
-        self.config = config or LoopConfig(yolo_mode=True)
+        self.config = LoopConfig(yolo_mode=True) if config is None else copy(config)
         self.provider = provider
         self.offer(tools)
-        self.rules: Rules = Rules.of(config, self.tools, outer.rules if outer else None)
-        self.cancellation: CancellationToken = cancellation_below(
-            self.config.cancellation, outer.cancellation if outer else None
-        )
+        self.rules: Rules = Rules.of(config, self.tools, outer.rules_below() if outer else None)
+        self.cancellation: RunToken = RunToken(self.config.cancellation, outer.cancellation if outer else None)
+        self.home: AbstractEventLoop | None = None
         self.identity = _identity(outer, conversation_id, loop, lane)
         self.root = root
         self.env: Any = None
@@ -66,6 +69,7 @@ class Run:
         self.streaming = streaming
         self.notes: deque[LoopEvent] = deque()
         self.holds_notes = False
+        self.nesting = 0
         watched = self.rules.bus is not None or listening or (outer is not None and outer.watch.observe is not None)
         self.watch: Watch = Watch(self.observe if watched else None, self.identity)
         self.step: StepResult | None = None
@@ -80,7 +84,7 @@ class Run:
     def offer(self, tools: Iterable[Any] | Mapping[str, Any] | None) -> None:
         """Let these be the tools of the run from now on. Raises `MisuseError` when two have one name."""
         self.tools = _by_name(tools)
-        self.schemas: Any = freeze([tool.schema for tool in self.tools.values()]) if self.tools else None
+        self.schemas: Any = freeze([schema_of(tool) for tool in self.tools.values()]) if self.tools else None
 
     @property
     def stamp(self) -> dict[str, Any]:
@@ -103,7 +107,22 @@ class Run:
         outer call, which is the one that somebody listens to."""
         inner = copy(self)
         inner.holds_notes = True
+        inner.nesting += 1
+        inner.rules = self.rules_below()
         return inner
+
+    def rules_below(self) -> Rules:
+        """Return the rules for what starts inside a tool of this run, in whichever thread: a coroutine function that
+        answers questions is still awaited on the event loop that this run lives on."""
+        callback = self.rules.permission_callback
+        if self.home is None or running_loop() is self.home or not is_asynchronous(callback):
+            return self.rules
+        return replace(self.rules, permission_callback=AtHome(callback, self.home, self.cancellation))
+
+    @property
+    def signal(self) -> CancellationToken | None:
+        """What a driver has to watch while it waits; None when nobody but the driver itself can cancel the run."""
+        return self.cancellation if self.cancellation.followed else None
 
     def wants(self, event_type: str) -> bool:
         return self.rules.bus is not None and self.rules.bus.wants(event_type)
@@ -141,7 +160,7 @@ class Run:
             if isinstance(tokens, int):
                 self.usage[key] = self.usage.get(key, 0) + tokens
         price = getattr(self.provider, "cost_usd", None)
-        if price is not None and usage:
+        if callable(price) and usage:
             self.cost += price(usage)
 
 
@@ -149,6 +168,8 @@ def _by_name(tools: Iterable[Any] | Mapping[str, Any] | None) -> dict[str, Any]:
     named: dict[str, Any] = {}
     listed: Iterable[Any] = tools.values() if isinstance(tools, Mapping) else tools or ()
     for tool in listed:
+        if not isinstance(getattr(tool, "name", None), str) or not tool.name:
+            raise MisuseError(f"{tool!r} is no tool: it has no name; make one with BaseTool or @tool")
         if tool.name in named:
             kinds = f"{type(named[tool.name]).__qualname__} and {type(tool).__qualname__}"
             raise MisuseError(f"two tools are named {tool.name!r}: {kinds}")

@@ -8,16 +8,16 @@ failure policy of its seam: `tool_call` is a gate and fails closed, the other th
 from __future__ import annotations
 
 import inspect
-import json
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 from chimera.core.decisions import InterceptDecision, Interceptor, ProviderRequest, interceptor_name
-from chimera.core.identity import RunIdentity, running
+from chimera.core.identity import RunIdentity, current_run, running
 from chimera.events import EventBus, InterceptorEvent
-from chimera.frozen import freeze, thaw
+from chimera.frozen import freeze, freeze_json, thaw
 from chimera.types import Message, ToolCall, ToolResult
 
 __all__ = [
@@ -31,10 +31,12 @@ __all__ = [
 
 Observer = Callable[[InterceptorEvent], None]
 _TEXT_LIMIT = 500
+_REASON_LIMIT = 10_000
+_log = logging.getLogger("chimera.core")
 
 
 class Watch(NamedTuple):
-    """Who is told of decisions, and for which run they are made."""
+    """Who is told of decisions, and for which run they are made. An observer that raises is logged and skipped."""
 
     observe: Observer | None = None
     identity: RunIdentity | None = None
@@ -109,10 +111,8 @@ def intercept_tool_result(
 
 
 def _watch(event_bus: EventBus | None) -> Watch:
-    return _NOBODY if event_bus is None else Watch(event_bus.publish)
-
-
-_NOBODY = Watch()
+    """A chain that is run by hand, inside an interceptor say, is still run for the conversation around it."""
+    return Watch(None if event_bus is None else event_bus.publish, current_run())
 
 
 def _run(
@@ -124,6 +124,7 @@ def _run(
     try:
         for fn in chain:
             started = perf_counter_ns() if watch.observe is not None else 0
+            judged = value
             try:
                 decision = fn(*seam.hand(value, call))
                 if decision is None or decision is _ALLOW:
@@ -137,8 +138,7 @@ def _run(
                     verdict, reason = "blocked", _reason_text(decision.reason, fn)
             except Exception as exc:  # the one place where an interceptor's failure is judged
                 verdict, reason = "error", f"interceptor error: {interceptor_name(fn)}: {_describe(exc)}"
-            if watch.observe is not None:
-                _tell(watch, seam, fn, verdict, reason, call, started)
+            _tell(watch, seam, fn, verdict, reason, judged if seam is _TOOL_CALL else call, started)
             if verdict == "blocked" or (verdict == "error" and seam.fails_closed):
                 return value, reason
     finally:
@@ -151,8 +151,9 @@ _ALLOW = InterceptDecision.allow()
 
 def _kind_of(decision: Any) -> str:
     """Return the kind of a well-formed decision. Raises `TypeError` for anything else: junk is no consent."""
-    if isinstance(decision, InterceptDecision) and decision.kind in ("allow", "replace", "block"):
-        return decision.kind
+    kind = decision.kind if isinstance(decision, InterceptDecision) else None
+    if kind in ("allow", "replace", "block"):
+        return kind
     if inspect.iscoroutine(decision):
         decision.close()
     raise TypeError(f"an interceptor returns an InterceptDecision or None, not {_safe_str(type(decision).__name__)}")
@@ -161,6 +162,9 @@ def _kind_of(decision: Any) -> str:
 def _tell(
     watch: Watch, seam: _Seam, fn: Interceptor, verdict: str, reason: str | None, call: ToolCall | None, started: int
 ) -> None:
+    """Tell of a decision about `call`, as the interceptor saw it."""
+    if watch.observe is None:
+        return
     spent = (perf_counter_ns() - started) / 1000
     who = watch.identity
     event = InterceptorEvent(
@@ -176,12 +180,14 @@ def _tell(
         lane=who.lane if who else "",
         depth=who.depth if who else 0,
     )
-    if watch.observe is not None:
+    try:
         watch.observe(event)
+    except Exception:  # whoever watches cannot break a decision
+        _log.warning("an observer of interceptor decisions raised and is skipped", exc_info=True)
 
 
 def _reason_text(reason: Any, fn: Interceptor) -> str:
-    text = "" if reason is None else _safe_str(reason).strip()
+    text = "" if reason is None else _safe_str(reason).strip()[:_REASON_LIMIT]
     return text or f"no reason was given ({interceptor_name(fn)})"
 
 
@@ -256,14 +262,20 @@ def _adopt_call(before: ToolCall, value: Any) -> ToolCall:
     _expect(value.arguments, dict, "arguments")
     if not value.name.strip():
         raise ValueError("the replaced call names no tool")
-    json.dumps(value.arguments)  # raises for what could never be sent to a model again
-    return ToolCall(before.id, value.name, freeze(value.arguments))
+    return ToolCall(before.id, value.name, freeze_json(value.arguments))
 
 
 def _hand_result(result: ToolResult, call: ToolCall | None) -> tuple[Any, ...]:
     assert call is not None
-    mine = ToolResult(result.output, result.error, thaw(result.metadata) if result.metadata else {})
+    mine = ToolResult(result.output, result.error, _metadata_for_one(result))
     return ToolCall(call.id, call.name, thaw(call.arguments)), mine
+
+
+def _metadata_for_one(result: ToolResult) -> dict[str, Any]:
+    try:
+        return thaw(result.metadata) if result.metadata else {}
+    except Exception:  # what a tool put there must not keep an interceptor from judging its output
+        return {}
 
 
 def _adopt_result(_before: ToolResult, value: Any) -> ToolResult:

@@ -8,67 +8,96 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from threading import Lock
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from chimera.core.effects import WireCall
 from chimera.errors import ProviderError
 
-__all__ = ["async_call_arguments", "call_arguments", "own_headers"]
+__all__ = ["Turn", "async_call_arguments", "async_turn", "call_arguments", "own_headers"]
 
 _POLL_SECONDS = 0.002
 
 
 class _Gate:
-    """What the calls through one provider with shared headers agree on."""
+    """What the calls through one provider with shared headers agree on. It lives as long as there are such calls."""
 
     def __init__(self) -> None:
+        self.users = 0
         self.in_use = Lock()  # held for the length of a call
+        self.replaced = False
         self.own: Any = None  # the provider's own headers, while a call has put others in their place
 
 
-_gates: WeakKeyDictionary[Any, _Gate] = WeakKeyDictionary()
-_shared_gate = _Gate()  # for providers that cannot be weakly referenced or hashed
+# By the identity of the provider: two providers that compare equal still have headers of their own.
+_gates: dict[int, _Gate] = {}
 _guard = Lock()  # held for a moment, around looks at and changes of any provider's headers
+
+
+class Turn:
+    """Leave to make one call: the keyword arguments of the provider's method, with the call's headers in force."""
+
+    def __init__(self, arguments: dict[str, Any], release: ExitStack) -> None:
+        self.arguments = arguments
+        self._release = release
+        self._claim = Lock()
+
+    def begin(self) -> bool:
+        """Claim the turn for a thread that will end it. False when it was given up before the thread came to run."""
+        return self._claim.acquire(blocking=False)
+
+    def give_up(self) -> None:
+        """End the turn, unless a thread that is still at work has claimed it."""
+        if self.begin():
+            self.end()
+
+    def end(self) -> None:
+        """Restore the provider's own headers and let the next call have its turn."""
+        self._release.close()
 
 
 def own_headers(provider: Any) -> dict[str, str] | None:
     """Return a copy of the provider's own headers, whatever calls are under way; None where it has no such surface."""
-    if _takes_headers(provider):
-        return dict(provider.request_headers)
     with _guard:
-        gate = _gate_of(provider)
-        headers = getattr(provider, "request_headers", None) if gate.own is None else gate.own
+        gate = _gates.get(id(provider))
+        replaced = gate is not None and gate.replaced
+        headers = gate.own if gate is not None and replaced else getattr(provider, "request_headers", None)
         return None if headers is None else dict(headers)
 
 
 @contextmanager
 def call_arguments(call: WireCall) -> Iterator[dict[str, Any]]:
     """Yield the keyword arguments of the provider's method, with the call's headers in force."""
-    gate = _gate_for(call.provider)
-    if gate is None:
-        yield _arguments(call)
-        return
-    with gate.in_use, _set_and_restore(call, gate):
+    with ExitStack() as stack:
+        gate = _enter(call.provider, stack)
+        if gate is not None:
+            stack.enter_context(gate.in_use)
+            _put_headers(call, gate, stack)
         yield _arguments(call)
 
 
 @asynccontextmanager
 async def async_call_arguments(call: WireCall) -> AsyncIterator[dict[str, Any]]:
-    """`call_arguments` for a task: waits for its turn without blocking the event loop."""
-    gate = _gate_for(call.provider)
-    if gate is None:
-        yield _arguments(call)
-        return
-    while not gate.in_use.acquire(blocking=False):  # noqa: ASYNC110 - the holder may be a thread, which sets no event
-        await asyncio.sleep(_POLL_SECONDS)
+    """`call_arguments` for a task."""
+    turn = await async_turn(call)
     try:
-        with _set_and_restore(call, gate):
-            yield _arguments(call)
+        yield turn.arguments
     finally:
-        gate.in_use.release()
+        turn.end()
+
+
+async def async_turn(call: WireCall) -> Turn:
+    """Wait for a turn without blocking the event loop. Whoever gets it has to end it."""
+    with ExitStack() as stack:
+        gate = _enter(call.provider, stack)
+        if gate is not None:
+            while not gate.in_use.acquire(blocking=False):  # noqa: ASYNC110 - the holder may be a thread: it sets no event
+                await asyncio.sleep(_POLL_SECONDS)
+            stack.callback(gate.in_use.release)
+            _put_headers(call, gate, stack)
+        arguments = _arguments(call)
+        return Turn(arguments, stack.pop_all())
 
 
 def _arguments(call: WireCall) -> dict[str, Any]:
@@ -86,37 +115,39 @@ def _takes_headers(provider: Any) -> bool:
     return bool(getattr(provider, "accepts_call_headers", False))
 
 
-def _gate_for(provider: Any) -> _Gate | None:
+def _enter(provider: Any, stack: ExitStack) -> _Gate | None:
     """Return the gate of a provider that shares one settable set of headers among its calls; None for all others."""
     if _takes_headers(provider) or getattr(provider, "request_headers", None) is None:
         return None
     with _guard:
-        return _gate_of(provider)
+        gate = _gates.setdefault(id(provider), _Gate())
+        gate.users += 1
+    stack.callback(_leave, provider, gate)
+    return gate
 
 
-def _gate_of(provider: Any) -> _Gate:
-    try:
-        return _gates.setdefault(provider, _Gate())
-    except TypeError:
-        return _shared_gate
+def _leave(provider: Any, gate: _Gate) -> None:
+    with _guard:
+        gate.users -= 1
+        if not gate.users:
+            del _gates[id(provider)]
 
 
-@contextmanager
-def _set_and_restore(call: WireCall, gate: _Gate) -> Iterator[None]:
+def _put_headers(call: WireCall, gate: _Gate, stack: ExitStack) -> None:
     if call.headers is None:
-        yield
         return
     with _guard:
         own = call.provider.request_headers
         try:
             call.provider.request_headers = call.headers
-        except AttributeError as exc:
+        except Exception as exc:
             text = "headers were replaced, but this provider's request_headers cannot be set; the call is not made"
             raise ProviderError(text) from exc
-        gate.own = own
-    try:
-        yield
-    finally:
-        with _guard:
-            call.provider.request_headers = own
-            gate.own = None
+        gate.own, gate.replaced = own, True
+    stack.callback(_restore, call.provider, gate)
+
+
+def _restore(provider: Any, gate: _Gate) -> None:
+    with _guard:
+        provider.request_headers = gate.own
+        gate.own, gate.replaced = None, False
