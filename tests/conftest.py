@@ -43,9 +43,9 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
 def plugin_chains_withdrawn() -> Iterator[None]:
     """Withdraw the chains that a test left in the process-wide registry."""
     yield
-    registry = getattr(sys.modules.get("chimera.plugins"), "PluginExtensionRegistry", None)
-    if registry is not None:
-        registry._reset()
+    plugins = sys.modules.get("chimera.plugins")
+    if plugins is not None:
+        plugins.PluginExtensionRegistry._reset()
 
 
 class NetworkUse(BaseException):

@@ -8,6 +8,12 @@ import re
 from chimera import errors
 from tests.architecture.source import parse, python_files, walk_scopes
 
+# Exceptions that one package raises and catches itself. The list may shrink; a stale entry fails the test.
+INTERNAL = {
+    "chimera/hooks/process.py: HookFailed": "caught where hooks are run, which turns it into a verdict",
+    "chimera/permissions/shell/findings.py: Unreadable": "caught by the parser, which gives up on the command line",
+}
+
 _ENTRY = re.compile(r"^(?P<indent>(?:\|   |    )*(?:[|`]-- )?)(?P<name>[A-Z]\w+)", re.MULTILINE)
 
 
@@ -39,13 +45,13 @@ def test_every_exception_is_exported_and_documented() -> None:
 
 
 def test_every_exception_belongs_to_the_family() -> None:
-    """Nothing outside `errors` starts a family of its own."""
+    """Nothing outside `errors` starts a family of its own, but for what never leaves its package."""
     foreign = {"Exception", "BaseException", "RuntimeError"}
-    found = [
+    found = {
         f"{file}: {node.name}"
         for file in python_files("chimera")
         if file != "chimera/errors.py"
         for _, node in walk_scopes(parse(file))
         if isinstance(node, ast.ClassDef) and any(isinstance(b, ast.Name) and b.id in foreign for b in node.bases)
-    ]
-    assert not found
+    }
+    assert found == INTERNAL.keys()
