@@ -1,0 +1,36 @@
+"""`chimera code`: pick the front end."""
+
+from __future__ import annotations
+
+import sys
+
+from chimera.cli.exits import USAGE
+from chimera.cli.options import CodeOptions, Mode, Output
+from chimera.cli.setup import open_session
+from chimera.errors import ConfigError
+
+__all__ = ["run_code"]
+
+
+def run_code(options: CodeOptions, task: str | None) -> int:
+    """Run one task, or a conversation when `task` is None, and return the exit code."""
+    if task is None:
+        return _converse(options)
+    task = sys.stdin.read() if task == "-" else task
+    if not task.strip():
+        raise ConfigError("the task is empty")
+    from chimera.cli.oneshot import run_task
+
+    with open_session(options, default_mode=Mode.ACCEPT_EDITS, streams=options.output is Output.STREAM_JSON) as session:
+        return run_task(session, task, options.output)
+
+
+def _converse(options: CodeOptions) -> int:
+    if options.output is not Output.TEXT:
+        raise ConfigError(f"--output {options.output} needs a task: -p TASK")
+    if not sys.stdin.isatty():
+        sys.stderr.write("chimera: a conversation needs a terminal; give the task with -p TASK, or -p - to read it\n")
+        return USAGE
+    from chimera.cli.repl import run_repl
+
+    return run_repl(options)

@@ -1,0 +1,140 @@
+"""`chimera doctor`: what is configured, what is missing, and what to do next."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from chimera.assembly.settings import Settings, config_paths, load_settings
+from chimera.cli.exits import OK, USAGE
+from chimera.cli.screen import make_console
+from chimera.cli.setup import plugin_folders, project_folder
+from chimera.cli.text import clean, one_line
+from chimera.errors import ChimeraError, ConfigError
+
+__all__ = ["Finding", "examine", "run_doctor"]
+
+_STYLES = {"ok": "green", "none": "dim", "missing": "bold red", "wrong": "bold red"}
+_KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "CHIMERA_API_KEY")
+
+
+class Finding(NamedTuple):
+    """One line. `state` is `ok`, `none` (not there, and not needed), `missing` or `wrong`."""
+
+    state: str
+    subject: str
+    text: str
+
+    @property
+    def bad(self) -> bool:
+        return self.state in ("missing", "wrong")
+
+
+def run_doctor(project: Path) -> int:
+    """Print the findings, and return 0 when a session could start, 2 when it could not."""
+    from rich.table import Table
+    from rich.text import Text
+
+    findings = list(examine(project_folder(project)))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
+    for finding in findings:
+        table.add_row(Text(finding.state, _STYLES[finding.state]), finding.subject, Text(clean(finding.text)))
+    console = make_console()
+    console.print(table)
+    console.print()
+    bad = [finding.subject for finding in findings if finding.bad]
+    console.print(f"Not ready: {', '.join(bad)}." if bad else "Ready: start with `chimera code`.", style="bold")
+    return USAGE if bad else OK
+
+
+def examine(project: Path) -> Iterator[Finding]:
+    """Yield what there is to say about this machine, this user and this project. Reaches for no network."""
+    yield Finding("ok", "chimera", f"{version('chimera-harness')} on Python {platform.python_version()}")
+    yield _program("bash", "commands of the agent run in it")
+    yield from _files(project)
+    try:
+        settings = load_settings(project)
+    except ConfigError as problem:
+        for line in str(problem).splitlines():
+            yield Finding("wrong", "settings", line)
+        return
+    yield _model(settings)
+    yield _keys()
+    for package in ("anthropic", "openai"):
+        yield _sdk(package)
+    yield _permissions(settings, project)
+    yield from _plugins(settings, project)
+    yield _hooks(settings)
+
+
+def _program(name: str, use: str) -> Finding:
+    found = shutil.which(name)
+    return Finding("ok", name, found) if found else Finding("missing", name, f"{use}; install it")
+
+
+def _files(project: Path) -> Iterator[Finding]:
+    for owner, path in zip(("user settings", "project settings"), config_paths(project), strict=True):
+        yield Finding("ok" if path.is_file() else "none", owner, str(path))
+
+
+def _model(settings: Settings) -> Finding:
+    from chimera.providers.factory import create_provider
+
+    try:
+        provider = create_provider(settings.model, base_url=settings.base_url)
+    except ChimeraError as problem:
+        return Finding("missing", "model", one_line(str(problem), 600))
+    source = settings.sources.get("model", ("chosen by the key that is set",))[-1]
+    address = f" at {settings.base_url}" if settings.base_url else ""
+    return Finding("ok", "model", f"{provider.model_name}{address} ({source})")
+
+
+def _keys() -> Finding:
+    found = [name for name in _KEYS if os.environ.get(name)]
+    return Finding(
+        "ok" if found else "none", "keys", f"{', '.join(found or _KEYS)} {'set' if found else 'are not set'}"
+    )
+
+
+def _sdk(package: str) -> Finding:
+    if find_spec(package) is not None:
+        return Finding("ok", f"{package} SDK", version(package))
+    return Finding("none", f"{package} SDK", f"pip install 'chimera-harness[{package}]' for models that need it")
+
+
+def _permissions(settings: Settings, project: Path) -> Finding:
+    rules = settings.permissions
+    mode = settings.permission_mode or "ask (accept-edits with -p)"
+    counts = f"{len(rules.deny)} deny, {len(rules.ask)} ask, {len(rules.allow)} allow"
+    return Finding("ok", "permissions", f"mode {mode}; rules: {counts}")
+
+
+def _plugins(settings: Settings, project: Path) -> Iterator[Finding]:
+    from chimera.plugins import PluginManager
+
+    manager = PluginManager(plugin_folders(project))
+    for name, options in settings.plugins.items():
+        subject, place = f"plugin {name}", settings.sources[f"plugins.{name}"][-1]
+        try:
+            manager.load(name, **options)
+            manager.unload(name)
+        except ChimeraError as problem:
+            yield Finding("wrong", subject, f"{place}: {problem}")
+        else:
+            yield Finding("ok", subject, place)
+    others = [name for name in manager.discover() if name not in settings.plugins]
+    if others:
+        yield Finding("none", "more plugins", f"{', '.join(others)}; load one with --plugin NAME")
+
+
+def _hooks(settings: Settings) -> Finding:
+    counts = [
+        f"{event} {sum(len(group['hooks']) for group in groups)}" for event, groups in settings.hooks.items() if groups
+    ]
+    return Finding("ok" if counts else "none", "hooks", ", ".join(counts) or "none configured")

@@ -1,0 +1,164 @@
+"""The program `chimera`: its commands and options. What they do is imported when they run, so that help is quick."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from chimera.cli.exits import INTERRUPTED, LEGEND, USAGE
+from chimera.cli.options import CodeOptions, Mode, Output
+from chimera.errors import ChimeraError
+
+__all__ = ["app", "main"]
+
+_CONTEXT = {"help_option_names": ["-h", "--help"]}
+
+app = typer.Typer(
+    name="chimera",
+    help="Run coding agents under policy.",
+    epilog=LEGEND,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings=_CONTEXT,
+)
+plugins_app = typer.Typer(
+    help="Look at the plugins that can be loaded.", no_args_is_help=True, context_settings=_CONTEXT
+)
+app.add_typer(plugins_app, name="plugins")
+
+_Project = Annotated[
+    Path, typer.Option("--project", "-C", help="The project folder.", metavar="FOLDER", show_default="this one")
+]
+
+
+def main() -> None:
+    """Run the program and exit. Errors that the user can mend are told in a line or two, without a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    try:
+        app()
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
+    except ChimeraError as problem:
+        typer.echo(f"chimera: {problem}", err=True)
+        raise SystemExit(USAGE) from None
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"chimera {version('chimera-harness')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Run coding agents under policy."""
+
+
+@app.command(epilog=LEGEND)
+def demo(
+    no_policy: Annotated[
+        bool, typer.Option("--no-policy", help="The control: the same agent without plugins.")
+    ] = False,
+) -> None:
+    """Watch an agent work on a small repository under three policy packs.
+
+    Real tools change real files in a temporary folder; only the model is scripted. Needs no key and no network.
+    """
+    from chimera.cli.demo import run_demo
+
+    raise typer.Exit(run_demo(with_policy=not no_policy))
+
+
+@app.command(epilog=LEGEND)
+def code(
+    task: Annotated[
+        str | None, typer.Option("--prompt", "-p", metavar="TASK", help="Do one task and exit; - reads it from stdin.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The model, by name; faux:FILE is a scripted one.")
+    ] = None,
+    base_url: Annotated[str | None, typer.Option(metavar="URL", help="The address of the model's service.")] = None,
+    project: _Project = Path(),
+    plugin: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Load this plugin. May be given more than once.")
+    ] = None,
+    preset: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The kind of agent: coding_agent, minimal or explore.")
+    ] = None,
+    max_turns: Annotated[int | None, typer.Option(min=1, help="How many answers of the model a run may take.")] = None,
+    permission_mode: Annotated[
+        Mode | None,
+        typer.Option(help="What needs approval: edits and commands, commands only, or nothing.", show_default=False),
+    ] = None,
+    yolo: Annotated[bool, typer.Option("--yolo", help="Ask nothing. Rules that deny and plugins still hold.")] = False,
+    loop: Annotated[str | None, typer.Option(metavar="NAME", help="A strategy loop in place of the default.")] = None,
+    output: Annotated[Output, typer.Option(help="What -p prints to standard output.")] = Output.TEXT,
+) -> None:
+    """Give tasks to a coding agent, in a conversation or, with -p, one task and out.
+
+    In a conversation you are asked before the agent edits files or runs commands. With -p nobody can be asked: edits
+    inside the project run, and everything else that would be asked is denied, unless a rule of the configuration
+    allows it or --yolo is given.
+    """
+    from chimera.cli.code import run_code
+
+    options = CodeOptions(
+        model=model,
+        base_url=base_url,
+        project=project,
+        plugins=tuple(plugin or ()),
+        preset=preset,
+        max_turns=max_turns,
+        mode=_mode(permission_mode, yolo),
+        loop=loop,
+        output=output,
+    )
+    raise typer.Exit(run_code(options, task))
+
+
+def _mode(mode: Mode | None, yolo: bool) -> Mode | None:
+    if yolo and mode not in (None, Mode.YOLO):
+        raise typer.BadParameter(f"--yolo and --permission-mode {mode} contradict each other")
+    return Mode.YOLO if yolo else mode
+
+
+@plugins_app.command("list", epilog=LEGEND)
+def list_plugins(project: _Project = Path()) -> None:
+    """List the plugins that can be loaded here, and which ones the configuration loads."""
+    from chimera.cli.plugins import list_plugins as run
+
+    raise typer.Exit(run(project))
+
+
+@plugins_app.command("show", epilog=LEGEND)
+def show_plugin(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The plugin's name.")], project: _Project = Path()
+) -> None:
+    """Show what a plugin does, which options it has and which seams it stands on."""
+    from chimera.cli.plugins import show_plugin as run
+
+    raise typer.Exit(run(name, project))
+
+
+@app.command(epilog=LEGEND)
+def doctor(project: _Project = Path()) -> None:
+    """Say what is configured and what is missing, one line each, and what to do next.
+
+    Exits with 0 when `chimera code` can start.
+    """
+    from chimera.cli.doctor import run_doctor
+
+    raise typer.Exit(run_doctor(project))

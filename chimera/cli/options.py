@@ -1,0 +1,40 @@
+"""The options of `chimera code`, in one object that travels whole. Imports nothing heavy: `--help` needs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+__all__ = ["CodeOptions", "Mode", "Output"]
+
+
+class Output(StrEnum):
+    """What `-p` prints: the answer, one JSON object, or one JSON object for each event."""
+
+    TEXT = "text"
+    JSON = "json"
+    STREAM_JSON = "stream-json"
+
+
+class Mode(StrEnum):
+    """Which calls a person is asked about."""
+
+    ASK = "ask"
+    ACCEPT_EDITS = "accept-edits"
+    YOLO = "yolo"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeOptions:
+    """What the command line says; None where it says nothing, and the settings decide."""
+
+    model: str | None = None
+    base_url: str | None = None
+    project: Path = Path()
+    plugins: tuple[str, ...] = ()
+    preset: str | None = None
+    max_turns: int | None = None
+    mode: Mode | None = None
+    loop: str | None = None
+    output: Output = Output.TEXT
