@@ -89,7 +89,7 @@ class Scene:
         return FauxProvider(list(self.script), **options)
 
 
-def calls(*arguments: dict[str, Any], name: str = "probe") -> dict[str, Any]:
+def calls(*arguments: dict[str, Any], name: str = "probe") -> Any:
     """Return a step of a script that calls the tool once for each of `arguments`."""
     return {"tool_calls": [{"name": name, "arguments": given} for given in arguments or ({},)]}
 
