@@ -220,18 +220,24 @@ def _compact(run: Run, context: Context) -> Generator[Effect, Any, bool]:
     strategy = run.config.compaction
     before = list(context.messages)
     work = strategy.compact(list(before))
+    step: Any = work.send
     answer: Any = None
     try:
         while True:
-            request = work.send(answer)
-            response = yield from provider_call_flow(run, list(request.messages), None, request.kwargs)
-            answer = normalize(response)
-            _count(run, answer)
+            request = step(answer)
+            try:
+                response = yield from provider_call_flow(run, list(request.messages), None, request.kwargs)
+                answer, step = normalize(response), work.send
+                _count(run, answer)
+            except RunStopped:
+                raise
+            except Exception as exc:  # a strategy may know a way without the model
+                answer, step = exc, work.throw
     except StopIteration as stop:
         shortened = list(stop.value)
     finally:
         work.close()
-    if len(shortened) == len(before) and all(new is old for new, old in zip(shortened, before, strict=True)):
+    if shortened == before:
         return False
     context.messages[:] = shortened
     event = CompactionEvent(before=len(before), after=len(shortened), strategy=strategy.name, **run.stamp)
