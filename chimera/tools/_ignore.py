@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -45,11 +46,14 @@ class Rules:
 
     def hide(self, place: Place, *, is_folder: bool) -> bool:
         """Say whether `place` is left out. The nearest rule that speaks of it decides, as in git."""
+        if place.name in ALWAYS_HIDDEN:
+            return True
         for depth, spec in self.specs:
-            verdict = spec.check_file("/".join(place.parts[depth:]) + "/" * is_folder).include
-            if verdict is not None:
-                return bool(verdict)
-        return place.name in ALWAYS_HIDDEN
+            path = "/".join(place.parts[depth:]) + "/" * is_folder
+            for pattern in reversed(spec.patterns):
+                if pattern.include is not None and _names(pattern.regex, path):
+                    return bool(pattern.include)
+        return False
 
 
 def compiled(lines: Iterable[str]) -> Any:
@@ -68,6 +72,21 @@ def expand_braces(pattern: str) -> Iterator[str]:
         return
     for choice in pattern[opened + 1 : close].split(","):
         yield from expand_braces(pattern[:opened] + choice + pattern[close + 1 :])
+
+
+def _names(regex: re.Pattern[str], path: str) -> bool:
+    """Say whether a pattern matches `path` itself and not merely a folder above it.
+
+    Folders above have been judged before, and a rule that lets one in (`!*/`) lets in nothing below it. The patterns of
+    pathspec mark with a group where the folder that they match ends; `a/**` is without it, and does not mean `a/`.
+    """
+    for found in regex.finditer(path):
+        if found.groupdict().get("ps_d"):
+            if found.end("ps_d") == len(path):
+                return True
+        elif not (path.endswith("/") and found.end() == len(path)):
+            return True
+    return False
 
 
 def _patterns(spec: Any, line: str) -> list[Any]:

@@ -10,6 +10,7 @@ from chimera.errors import ToolError
 __all__ = ["find_all", "find_lines", "line_number", "nearest", "only_match", "places"]
 
 _SHOWN = 10
+_SHOWN_CHARS = 2000
 _COMPARED_LINES = 5000
 _COMPARED_CHARS = 300
 
@@ -61,7 +62,7 @@ def nearest(view: str, wanted: str) -> str:
     twin = find_lines([line.strip() for line in lines], [line.strip() for line in sought])
     if twin and any(sought):
         number = twin[0] + 1
-        same = "\n".join(lines[twin[0] : twin[0] + len(sought)])
+        same = "\n".join(lines[twin[0] : twin[0] + len(sought)])[:_SHOWN_CHARS]
         return f"White space differs: line {number} of the file has\n{same}\nCopy it exactly, with its indentation."
     return _most_similar(lines, sought) + " Read the file again and copy the text exactly."
 

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from chimera.errors import ToolError
@@ -18,6 +19,7 @@ from chimera.errors import ToolError
 __all__ = ["Place", "Project", "explained"]
 
 _FOLDER = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_COMPARED_NAMES = 2000
 _REASONS = {
     errno.EACCES: "permission denied",
     errno.EPERM: "permission denied",
@@ -161,9 +163,11 @@ def _name_of(folder: Path, root: Path) -> str:
 def _similar(folder: Path, name: str) -> str:
     from difflib import get_close_matches
 
-    if not folder.is_dir():
-        return " It is no folder."
-    close = get_close_matches(name, sorted(item.name for item in folder.iterdir()), n=3, cutoff=0.5)
+    try:
+        names = sorted(item.name for item in islice(folder.iterdir(), _COMPARED_NAMES))
+    except OSError:  # it cannot be listed; then there is nothing to suggest
+        names = []
+    close = get_close_matches(name, names, n=3, cutoff=0.5)
     if not close:
         return " Use list_files to see what exists."
     return f" Did you mean {' or '.join(map(repr, close))}?"

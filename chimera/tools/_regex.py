@@ -49,13 +49,7 @@ class RegexProcess:
 
     def __enter__(self) -> RegexProcess:
         self._deadline = monotonic() + self._seconds
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_WORKER)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        self._process = _start()
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._output, selectors.EVENT_READ)
         try:
@@ -109,3 +103,16 @@ class RegexProcess:
             if monotonic() >= self._deadline:
                 text = f"matching took longer than {self._seconds:g} seconds"
                 raise RegexTimeout(f"{text}; simplify the pattern (no nested repeats), or narrow it with path or glob")
+
+
+def _start() -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_WORKER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ToolError(f"cannot start the process that matches patterns: {error}") from error

@@ -17,7 +17,10 @@ def answer(value: object) -> None:
 
 def matches(pattern: re.Pattern[str], text: str, limit: int) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
-    for index, line in enumerate(text.split("\n")):
+    lines = text.split("\n")
+    if not lines[-1]:  # what follows the last line end is no line
+        lines.pop()
+    for index, line in enumerate(lines):
         match = pattern.search(line)
         if match:
             found.append((index, match.start()))

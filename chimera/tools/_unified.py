@@ -12,6 +12,7 @@ from chimera.tools._patch import FilePatch, Hunk, Line
 __all__ = ["parse_range", "parse_unified"]
 
 _RANGE = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_SAME_NAME = re.compile(r"diff --git a/(.+) b/\1")
 _ESCAPE = re.compile(r"\\([0-7]{3}|.)")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _REFUSED = ("GIT binary patch", "Binary files ", "copy from ", "copy to ")
@@ -22,11 +23,17 @@ _SIGNATURE = "--"  # begins the last lines of a mailed patch
 
 @dataclass(slots=True)
 class _Section:
-    """The headers of one file's part of a diff, and its hunks."""
+    """The headers of one file's part of a diff, and its hunks.
+
+    `name` is the name in the `diff --git` line, the only one where nothing but the mode changes. It counts when it is
+    there twice and unquoted; a line that could be read in two ways must not be read in one way here and another in a
+    policy.
+    """
 
     old: str | None = None
     new: str | None = None
-    git: tuple[str, str] | None = None
+    git: bool = False
+    name: str = ""
     renamed: dict[str, str] = field(default_factory=dict)
     mode: str = ""
     created: bool = False
@@ -48,7 +55,8 @@ class _Reader:
                 continue
             self.at += 1
             if line.startswith("diff --git "):
-                self.sections.append(_Section(git=_git_names(line)))
+                same = _SAME_NAME.fullmatch(line)
+                self.sections.append(_Section(git=True, name=same[1].strip() if same else ""))
             elif _is_header(self.lines, self.at - 1):
                 self._names(line)
             else:
@@ -74,7 +82,7 @@ class _Reader:
         keyword, _, value = line.partition(" ")
         if keyword == "rename" and section.git:
             direction, _, name = value.partition(" ")
-            section.renamed[direction] = _unquoted(name)
+            section.renamed[direction] = _unquoted(name.strip())
         elif (found := re.fullmatch(r"(old|new|new file|deleted file) mode (\d{6})", line)) and section.git:
             section.created |= found[1] == "new file"
             section.deleted |= found[1] == "deleted file"
@@ -170,33 +178,20 @@ def _file_patch(section: _Section) -> FilePatch:
 def _names_of(section: _Section) -> tuple[str, str]:
     if "from" in section.renamed and "to" in section.renamed:
         return section.renamed["from"], section.renamed["to"]
-    old, new = (section.old, section.new) if section.old and section.new else section.git or ("", "")
-    if not old or not new:
+    old, new = section.old or section.name, section.new or section.name
+    if not old or not new or section.renamed:
         raise ToolError("the patch has a part whose file name cannot be read")
     if old.startswith(("a/", _NOWHERE)) and new.startswith(("b/", _NOWHERE)):
         return old.removeprefix("a/"), new.removeprefix("b/")
     return old, new
 
 
-def _git_names(line: str) -> tuple[str, str]:
-    """Read `diff --git a/x b/x`. It matters where no other line names the file; both names are the same then."""
-    rest = line.removeprefix("diff --git ").strip()
-    if rest.startswith('"'):
-        half = rest.partition('" "')[0]
-        name = _unquoted(half + '"')
-        return name, "b/" + name.removeprefix("a/")
-    name = rest[: len(rest) // 2]
-    return name, rest[len(rest) // 2 + 1 :]
-
-
 def _file_name(line: str) -> str:
-    name = line[4:]
-    return _unquoted(name) if name.startswith('"') else name.split("\t")[0].rstrip()
+    return _unquoted(line[4:].split("\t")[0].rstrip())
 
 
 def _unquoted(name: str) -> str:
     """Undo git's quoting of unusual names: C escapes, with bytes in octal."""
-    name = name.split("\t")[0].strip()
     if len(name) < 2 or not (name.startswith('"') and name.endswith('"')):
         return name
     plain = _ESCAPE.sub(lambda found: _unescaped(found[1]), name[1:-1])

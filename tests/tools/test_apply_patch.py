@@ -6,10 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chimera.errors import ToolError
+from chimera.permissions.uses import tool_paths
 from chimera.tools import ApplyPatchTool
 from chimera.tools.apply_patch import parse_patch, touched_paths
 from tests.tools.support import failure, output, tree
@@ -168,6 +169,30 @@ def test_what_a_patch_touches_is_known_to_policies() -> None:
     assert touched_paths("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n") == ("x",)
     with pytest.raises(ToolError):
         touched_paths("text")
+
+
+PARTS = [
+    "*** Begin Patch", "*** End Patch", "*** Add File: {}", "*** Delete File: {}", "*** Update File: {}",
+    "*** Move to: {}", "*** Update File:{}", " *** Delete File: {}", "--- a/{}", "+++ b/{}", "--- {}", "+++ {}",
+    "--- /dev/null", "+++ /dev/null", "diff --git a/{} b/{}", "diff --git {} {}", 'diff --git "a/{}" "b/{}"',
+    "rename from {}", "rename to {}", "deleted file mode 100644", "new file mode 100644", "new mode 100755",
+    "@@ -1 +1 @@", "@@ -0,0 +1 @@", "-a", "+b", " c", "", "```",
+]  # fmt: skip
+PATCH_NAMES = st.sampled_from(["x", "y", "a/x", " x", "x ", "x\ty", '"x"', "x b/x", "/dev/null", "x\r", "é"])
+PATCH_LINES = st.builds(lambda part, name: part.replace("{}", name), st.sampled_from(PARTS), PATCH_NAMES)
+
+
+@settings(max_examples=300)
+@given(lines=st.lists(PATCH_LINES, max_size=10), enveloped=st.booleans())
+def test_policies_see_every_path_that_the_tool_would_touch(lines: list[str], enveloped: bool) -> None:
+    """The reader of paths that permission rules use may see more than the tool, or give up, but never see less."""
+    patch = "\n".join(["*** Begin Patch", *lines, "*** End Patch"] if enveloped else lines)
+    try:
+        touched = touched_paths(patch)
+    except ToolError:
+        return
+    seen = tool_paths("apply_patch", {"patch": patch})
+    assert seen is None or set(touched) - {"/dev/null"} <= set(seen)
 
 
 FILES = st.dictionaries(

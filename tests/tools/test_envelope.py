@@ -69,6 +69,8 @@ def test_blank_lines_between_hunks_are_for_looks() -> None:
         ("*** Begin Patch\n*** End Patch", "changes no file"),
         (envelope("text\n*** Delete File: x"), "'text' stands before the first file"),
         (envelope("*** Delete File: x\n-a"), "'-a' stands"),
+        (envelope("*** Delete File: x\n\n-a"), "'-a' stands"),
+        (envelope("*** Add File: x\n+a\n\n+b\n"), "line 4 of the patch, ''"),
         (envelope("*** Add File: x\n+a\nb"), "line 4 of the patch, 'b': every line of an added file begins with"),
         (envelope("*** Update File: x\n@@\n-a\n+b\nc"), "line 6 of the patch, 'c', begins with none of"),
         (envelope("*** Update File: x\n*** Move to: y\n-a\nb"), "line 5 of the patch, 'b'"),

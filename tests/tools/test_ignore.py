@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -13,10 +12,11 @@ from chimera.tools._ignore import compiled, expand_braces
 from chimera.tools._paths import Project
 from chimera.tools._walk import walk
 
-RULES = st.lists(
-    st.sampled_from(["*.log", "!keep.log", "/a", "a/", "b/*.log", "**/b", "!b", "c", "!c/", "# x", "", "\\", "!", "?.txt", "[ab].log", "a/**/c", " "]),
-    max_size=5,
-)  # fmt: skip
+PATTERNS = [
+    "*.log", "!keep.log", "/a", "a/", "b/*.log", "**/b", "!b", "c", "!c/", "# x", "", "\\", "!", "?.txt", "[ab].log",
+    "a/**/c", " ", "*", "!*/", "!*.log", "/*", "!/a", "a/*", "!a/c", "\\!x", "x.log ", "d/**/x", "b/**", "/b/",
+]  # fmt: skip
+RULES = st.lists(st.sampled_from(PATTERNS), max_size=5)
 FILES = [
     "x.log",
     "keep.log",

@@ -73,3 +73,4 @@ def test_the_nearest_text_is_shown(view: str, wanted: str, words: str) -> None:
 
 def test_a_long_line_is_not_shown_whole() -> None:
     assert len(nearest("x" * 100_000, "x" * 99_999)) < 500
+    assert len(nearest(" y\n" * 10_000, "y\n" * 10_000)) < 2500

@@ -244,6 +244,21 @@ def test_a_missing_file_names_its_neighbours(tmp_path: Path) -> None:
     assert "Use list_files" in failure(tool, path="src/zzzzzzzz")
 
 
+def test_a_folder_that_cannot_be_listed_suggests_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)  # the tests may run as root, whom no mode keeps out
+    assert failure(ReadFileTool(tmp_path), path="x").endswith("has no 'x'. Use list_files to see what exists.")
+
+
+def test_a_file_that_vanishes_in_between(tmp_path: Path) -> None:
+    (tmp_path / "x").touch()
+    place = Project(tmp_path).locate("x")
+    with pytest.raises(ToolError, match="vanished while the tool worked; try again"), explained("read", place):
+        raise FileNotFoundError
+
+
 def test_a_file_where_a_folder_is_due(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     assert "is a file" in failure(WriteFileTool(tmp_path), path="a/b.txt", content="x")

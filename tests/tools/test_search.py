@@ -23,6 +23,9 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+MORE = "[more than 1 lines match; narrow it down with path, glob or pattern]"
+
+
 @pytest.mark.parametrize(
     ("args", "lines"),
     [
@@ -35,7 +38,7 @@ def project(tmp_path: Path) -> Path:
         ({"pattern": "main", "path": "src", "glob": "/a.py"}, ["src/a.py:3:def main():"]),
         ({"pattern": "nothing like it"}, ["[no line matches]"]),
         ({"pattern": "^$", "glob": "a.py"}, ["src/a.py:2:"]),
-        ({"pattern": "i", "limit": 1}, [".gitignore:1:ignored.py", "[more than 1 lines match; narrow it down with path, glob or pattern]"]),
+        ({"pattern": "i", "limit": 1}, [".gitignore:1:ignored.py", MORE]),
     ],
 )  # fmt: skip
 def test_matching_lines(project: Path, args: dict[str, object], lines: list[str]) -> None:
@@ -112,7 +115,7 @@ def test_cancelling_while_the_pattern_runs(project: Path) -> None:
         asked = 0
 
         @property
-        def cancelled(self) -> bool:  # type: ignore[override]
+        def cancelled(self) -> bool:
             self.asked += 1
             return self.asked > 20
 
@@ -128,6 +131,8 @@ def test_the_pattern_runs_where_it_cannot_hold_this_process(project: Path, monke
 
     monkeypatch.setattr(sys, "executable", "/bin/true")
     assert "died; simplify the pattern" in failure(SearchTool(project), pattern="main")
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    assert "cannot start" in failure(SearchTool(project), pattern="main")
 
 
 LINES = st.lists(st.text(st.sampled_from("ab1 .é"), max_size=6), min_size=1, max_size=8)
@@ -141,7 +146,7 @@ def test_it_finds_what_python_finds(
 ) -> None:
     root = tmp_path_factory.mktemp("search")
     end = "\r\n" if crlf else "\n"
-    (root / "x").write_bytes(end.join(lines).encode())
+    (root / "x").write_bytes("".join(line + end for line in lines).encode())
     found = output(SearchTool(root), pattern=pattern)
     wanted = [f"x:{number}:{line}" for number, line in enumerate(lines, 1) if re.search(pattern, line)]
     assert found.split("\n") == (wanted or ["[no line matches]"])

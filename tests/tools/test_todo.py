@@ -70,6 +70,8 @@ def test_old_conversations_are_forgotten() -> None:
 
 def test_lists_end_with_their_environment() -> None:
     tool = TodoTool()
-    tool.execute({"todos": TODOS}, Bare())
+    bare: Any = Bare()
+    tool.execute({"todos": TODOS}, bare)
+    del bare
     gc.collect()
     assert len(tool._lists._of_environments) == 0

@@ -141,7 +141,7 @@ MAIL = f"{MESSAGE}diff --git a/x b/x\n--- a/x\n+++ b/x\n{EDIT}-- \n2.39.5\n"
         ("diff --git a/x b/x\ndeleted file mode 100644\nindex e69de29..0000000\n", "delete", "x", None, None),
         ("diff --git a/x b/y\nsimilarity index 100%\nrename from x\nrename to y\n", "update", "x", "y", None),
         ("diff --git a/x b/x\nold mode 100644\nnew mode 100755\n", "update", "x", None, True),
-        ('diff --git "a/\\303\\274\\t" "b/\\303\\274\\t"\ndeleted file mode 100644\n', "delete", "ü\t", None, None),
+        ('diff --git a/x b/y\nrename from "\\303\\274\\t"\nrename to y\n', "update", "ü\t", "y", None),
         ('--- "a/\\303\\274 \\"q\\""\n+++ "b/\\303\\274 \\"q\\""\n' + EDIT, "update", 'ü "q"', None, None),
         (MAIL, "update", "x", None, None),
     ],
@@ -168,6 +168,9 @@ def test_the_signature_of_a_mailed_patch_is_no_removed_line() -> None:
         ("diff --git a/x b/y\ncopy from x\ncopy to y\n", "binary patches and copies"),
         ("diff --git a/x b/x\nnew file mode 120000\n--- /dev/null\n+++ b/x\n" + NEW, "symlink or a submodule"),
         ("diff --git x\nnew file mode 100644\n", "file name cannot be read"),
+        ("diff --git a/x b/y\ndeleted file mode 100644\n", "file name cannot be read"),
+        ('diff --git "a/x" "b/x"\ndeleted file mode 100644\n', "file name cannot be read"),
+        ("diff --git a/x b/y\nrename from x\n", "file name cannot be read"),
     ],
 )
 def test_what_is_refused(patch: str, words: str) -> None:
