@@ -8,7 +8,7 @@ from pathlib import Path
 
 __all__ = ["described"]
 
-_HERE = str(Path(__file__).parent)
+_CHIMERA = str(Path(__file__).parent.parent)
 _PACKS = str(Path(__file__).parent / "packs")
 _PYTHON = sysconfig.get_path("stdlib")
 

@@ -12,7 +12,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, TypeVar
 
-__all__ = ["FreshLoader", "FreshModules", "fresh_sources"]
+__all__ = ["FreshLoader", "FreshModules", "attribute"]
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class _FreshFinder(MetaPathFinder):
 
 
 @contextmanager
-def fresh_sources(covers: Callable[[str], bool]) -> Iterator[None]:
+def _fresh_sources(covers: Callable[[str], bool]) -> Iterator[None]:
     """Import the modules that `covers` names from their sources, past all caches, while inside."""
     finder = _FreshFinder(covers)
     importlib.invalidate_caches()
@@ -73,7 +73,7 @@ class FreshModules:
         for name in self._before:
             del sys.modules[name]
         try:
-            with fresh_sources(self._covers):
+            with _fresh_sources(self._covers):
                 result = load()
         except BaseException:
             self.restore()

@@ -237,6 +237,8 @@ def _make(source: Source, options: dict[str, Any]) -> BasePlugin:
 
 
 def _check_options(target: Callable[..., Any], options: dict[str, Any], place: str) -> None:
+    if not options:
+        return
     parameters = inspect.signature(target).parameters
     if any(item.kind is item.VAR_KEYWORD for item in parameters.values()):
         return

@@ -64,8 +64,14 @@ class PluginExtensionRegistry:
         """Return all four chains as they stand at one moment."""
         bundle = Interceptors()
         for entry in cls._ledger.entries():
-            getattr(bundle, entry.kind).append(entry.value)
+            if entry.kind in INTERCEPTOR_SEAMS:
+                getattr(bundle, entry.kind).append(entry.value)
         return bundle
+
+    @classmethod
+    def get_loops(cls) -> dict[str, Callable[..., Any]]:
+        """Return the factories of the loops that plugins registered; of two with one name the newer one."""
+        return {entry.key: entry.value for entry in cls._ledger.entries("loop")}
 
     @classmethod
     def _reset(cls) -> None:
@@ -111,8 +117,18 @@ class ComponentRegistry:
         return self._ledger.add("tool", _checked_name(getattr(tool, "name", None), "tool"), tool)
 
     def register_loop(self, name: str, factory: Callable[..., Any]) -> Callable[[], None]:
-        """Add a loop: `factory(config=...)` returns an object that has the methods of `chimera.core.loop.ReAct`."""
-        return self._add_callable("loop", name, factory)
+        """Add a loop: `factory(config=...)` returns an object that has the methods of `chimera.core.loop.ReAct`.
+
+        Every agent of this process can run it, in a lane that carries its name.
+        """
+        undo = self._add_callable("loop", name, factory)
+        undo_for_all = PluginExtensionRegistry._ledger.add("loop", name, factory)
+
+        def undo_both() -> None:
+            undo()
+            undo_for_all()
+
+        return undo_both
 
     def register_provider(self, name: str, factory: Callable[..., Any]) -> Callable[[], None]:
         """Add a provider: `factory(model, ...)` returns a `chimera.providers.base.Provider`."""

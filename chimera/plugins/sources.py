@@ -16,7 +16,7 @@ from typing import Any
 
 from chimera.errors import PluginError
 from chimera.plugins.base import BasePlugin
-from chimera.plugins.fresh import FreshLoader, fresh_sources
+from chimera.plugins.fresh import FreshLoader, FreshModules
 
 __all__ = ["GROUP", "EntryPointSource", "FileSource", "Source", "find_sources"]
 
@@ -65,26 +65,20 @@ class FileSource:
         return f"chimera_plugin_{digest}_{re.sub(r'[^A-Za-z0-9_]', '_', self.name)}"
 
     def target(self) -> Any:
-        """Import the file, once for each process, and return its plugin. Raises whatever its import raises."""
-        module = sys.modules.get(self.module) or self._import()
-        if hasattr(module, "plugin"):
-            return module.plugin
-        return _only_plugin_of(module, self.place)
+        """Import the file as it is now and return its plugin. Raises whatever its import raises."""
+        return FreshModules(self.module).run(self._plugin)
+
+    def _plugin(self) -> Any:
+        module = self._import()
+        return module.plugin if hasattr(module, "plugin") else _only_plugin_of(module, self.place)
 
     def _import(self) -> ModuleType:
         loader = FreshLoader(self.module, str(self.path))
         folder = [str(self.path.parent)] if self.path.name == "__init__.py" else None
         spec = spec_from_file_location(self.module, self.path, loader=loader, submodule_search_locations=folder)
         assert spec is not None
-        module = module_from_spec(spec)
-        sys.modules[self.module] = module
-        try:
-            with fresh_sources(lambda name: name.startswith(f"{self.module}.")):
-                loader.exec_module(module)
-        except BaseException:
-            for name in [name for name in sys.modules if name == self.module or name.startswith(f"{self.module}.")]:
-                del sys.modules[name]
-            raise
+        module = sys.modules[self.module] = module_from_spec(spec)
+        loader.exec_module(module)
         return module
 
 

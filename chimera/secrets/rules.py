@@ -32,7 +32,8 @@ class SecretRule:
 
     The whole match is the secret, or the group `secret` of `rest` where there is one. `edge` says what may stand
     before a start: `any` text; `token`: no letter or digit, unless it ends an escape (`\\n`, `%20`, a terminal colour);
-    `word`: like `token`, and otherwise what follows must not read like plain words, as in `task-scheduler`.
+    `run`: the same, and no `-` or `_` either; `word`: like `token`, or a letter when what follows does not read like
+    plain words (as it does in `task-scheduler`).
     An empty start gives up the literal search: the rule is then tried at every place of the text.
     `rest` may use named groups but no numbered back references.
     """
@@ -40,7 +41,7 @@ class SecretRule:
     name: str
     starts: tuple[str, ...]
     rest: str
-    edge: Literal["any", "token", "word"] = "any"
+    edge: Literal["any", "token", "run", "word"] = "any"
 
     def after(self, start: str) -> str:
         """Return the regular expression of what must follow `start`; it looks back to what stands before."""
@@ -50,8 +51,9 @@ class SecretRule:
 def _edge(start: str, edge: str) -> str:
     if edge == "any":
         return ""
+    joined = "A-Za-z0-9_-" if edge == "run" else "A-Za-z0-9"
     before = (
-        r"(?<![A-Za-z0-9]{})|(?<=[\\\[;0-9A-Fa-f].{})"  # the second one is a cheap gate for the four that are not
+        rf"(?<![{joined}]{{}})|(?<=[\\\[;0-9A-Fa-f].{{}})"  # the second one is a cheap gate for the four that are not
         r"(?:(?<=[\\\[;][A-Za-z]{})|(?<=[%\[;][0-9A-Fa-f][0-9A-Fa-fm]{})"
         r"|(?<=(?:\\x[0-9A-Fa-f]{2}|[\[;][0-9]{2}m){})|(?<=\\u00[0-9A-Fa-f]{2}{}))"
     ).replace("{}", re.escape(start))
@@ -85,7 +87,7 @@ _FIELD_PASSWORD = (
     r"""[^\s;&"'`,()\[\]{}<>$]{3,72}+)(?=[\s;&"'`]|\\["'rn]|\Z)"""
 )
 _API_KEY = rf"{_ASSIGN}(?P<secret>(?=[A-Za-z_-]{{0,40}}[0-9]){_TOKEN}{{20,}}+)(?![(.\[])"
-_JWT = rf"(?<![A-Za-z0-9_-]eyJ){_TOKEN}{{8,}}+\.{_TOKEN}{{4,}}+(?:\.{_TOKEN}*+){{1,3}}+"
+_JWT = rf"{_TOKEN}{{8,}}+\.{_TOKEN}{{4,}}+(?:\.{_TOKEN}*+){{1,3}}+"
 
 _VENDORS = (
     _prefixed("anthropic-key", "sk-ant-", _TOKEN, 8),
@@ -166,7 +168,7 @@ _SERVICES = (
 
 _ASSIGNED = (
     SecretRule("private-key", ("-----BEGIN ",), _PRIVATE_KEY),
-    SecretRule("jwt", ("eyJ",), _JWT),
+    SecretRule("jwt", ("eyJ",), _JWT, "run"),
     SecretRule("authorization", ("Authorization", "authorization", "AUTHORIZATION"), _AUTHORIZATION),
     SecretRule(
         "bearer-token",
