@@ -12,7 +12,7 @@ from chimera.core.agent_loop import AgentLoop
 from chimera.core.context import Context
 from chimera.core.decisions import Interceptors, merge_interceptors
 from chimera.core.loop_config import LoopConfig, PermissionCallback
-from chimera.core.loop_events import LoopEvent, LoopEventType, LoopResult
+from chimera.core.loop_events import LoopEvent, LoopResult
 from chimera.core.steering import MessageQueue
 from chimera.core.tool import BaseTool
 from chimera.core.truncation import Truncation
@@ -32,7 +32,8 @@ class CodingAgent:
 
     `model` names a model (see `chimera.providers.factory`) unless a `provider` is given. `tools_override` replaces the
     preset's tools, `extra_tools` are added; plugins of `manager` add theirs. `interceptors` are the host's chains: they
-    run after the chains of loaded plugins. `loop` names a strategy loop in place of the default one.
+    run after the chains of loaded plugins. `loop` names a strategy loop, or one that a plugin registered, in place of
+    the default one: such a lane carries the chains, and no permissions, hooks or compaction.
 
     Who answers what a policy asks: `permission_callback`. With a callback and no `permissions`, writes and commands
     are asked about; without either, tools run unasked: the program that built the agent decided so.
@@ -152,33 +153,33 @@ class CodingAgent:
                 lane=self.lane,
             )
         else:
-            events = self._lane(prompt, context, abort_signal)
+            events = self._lane(prompt, context, stream, abort_signal)
         try:
             async for event in events:
                 yield event
         finally:
             await events.aclose()
 
-    async def _lane(self, prompt: Message, context: Context, abort_signal: Any) -> AsyncGenerator[LoopEvent, None]:
-        """Run the strategy loop that `loop` names. Lanes carry the merged chains and no permission checks."""
+    def _lane(
+        self, prompt: Message, context: Context, stream: bool, abort_signal: Any
+    ) -> AsyncGenerator[LoopEvent, None]:
+        """Run the loop that `loop` names. Lanes carry the merged chains and no permission checks."""
         from chimera.assembly.loop_adapter import adapt_loop
 
-        context.add(prompt)
-        events = adapt_loop(
+        return adapt_loop(
             str(self.loop),
             provider=self.provider,
             tools=self.tools,
             system_prompt=self._prompt(),
-            messages=list(context.messages),
+            messages=[prompt],
             env=self,
             max_steps=self.max_turns,
             abort_signal=abort_signal,
             interceptors=self._effective_interceptors(),
+            context=context,
+            lane=self.lane,
+            stream=stream,
         )
-        async for event in events:
-            if event.type is LoopEventType.RESULT:
-                context.messages[:] = event.data.messages
-            yield event
 
 
 def _folder(project_dir: str | Path | None) -> Path:
