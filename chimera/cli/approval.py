@@ -31,12 +31,8 @@ class Approver:
         self._read_line = read_line
         self._cancel = cancel
 
-    async def __call__(self, approval: PendingApproval) -> None:
-        """Decide `approval`. Waits on the event loop itself: nothing of this run goes on before the answer."""
-        self.decide(approval)
-
-    def decide(self, approval: PendingApproval) -> None:
-        """Ask until there is a decision, and write it into `approval`."""
+    def __call__(self, approval: PendingApproval) -> None:
+        """Ask until there is a decision, and write it into `approval`. Blocks meanwhile."""
         self._show(approval, _VALUE_LINES)
         while not approval.decided:
             answer = self._ask()

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from chimera.cli.text import one_line
-from chimera.events import Event, EventBus, InterceptorEvent, PermissionEvent
+from chimera.core.loop_events import LoopEvent, LoopEventType
+from chimera.events import Event, EventBus, EventMiddleware, InterceptorEvent, PermissionEvent
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -39,10 +40,14 @@ class Decision:
 
 
 class DecisionLog:
-    """Keeps every decision that is published on a bus. What merely passed is not kept."""
+    """Keeps every decision that is published on a bus. What merely passed is not kept.
 
-    def __init__(self, bus: EventBus) -> None:
+    With `follows_events` it keeps those that `see` is shown, for a loop that has no bus.
+    """
+
+    def __init__(self, bus: EventBus, *, follows_events: bool = False) -> None:
         self.entries: list[Decision] = []
+        self._scrub = _scrubber() if follows_events else None
         self._undo: list[Callable[[], None]] = [
             bus.subscribe(InterceptorEvent, self._on_interceptor),
             bus.subscribe(PermissionEvent, self._on_permission),
@@ -52,6 +57,13 @@ class DecisionLog:
         """Stop listening."""
         for undo in self._undo:
             undo()
+
+    def see(self, event: LoopEvent) -> None:
+        """Look at an event of the run that a front end shows."""
+        if self._scrub is not None and event.type is LoopEventType.INTERCEPTOR:
+            scrubbed = self._scrub(event.data)
+            if scrubbed is not None:
+                self._on_interceptor(scrubbed)
 
     def _on_interceptor(self, event: Event) -> None:
         assert isinstance(event, InterceptorEvent)
@@ -81,6 +93,12 @@ class DecisionLog:
         self.entries.append(
             Decision("permission", verdict, call.name, who, event.reason or None, None, call.id, event.depth)
         )
+
+
+def _scrubber() -> EventMiddleware:
+    from chimera.secrets import RedactionMiddleware
+
+    return RedactionMiddleware()
 
 
 def decision_table(entries: Iterable[Decision]) -> Table:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from chimera.assembly.settings import Settings, config_paths, load_settings
 from chimera.cli.exits import OK, USAGE
-from chimera.cli.screen import make_console
+from chimera.cli.screen import make_console, print_beside
 from chimera.cli.setup import plugin_folders, project_folder
-from chimera.cli.text import clean, one_line
+from chimera.cli.text import clean, lay_out
 from chimera.errors import ChimeraError, ConfigError
 
 __all__ = ["Finding", "examine", "run_doctor"]
@@ -38,15 +38,15 @@ class Finding(NamedTuple):
 
 def run_doctor(project: Path) -> int:
     """Print the findings, and return 0 when a session could start, 2 when it could not."""
-    from rich.table import Table
     from rich.text import Text
 
-    findings = list(examine(project_folder(project)))
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    for finding in findings:
-        table.add_row(Text(finding.state, _STYLES[finding.state]), finding.subject, Text(clean(finding.text)))
     console = make_console()
-    console.print(table)
+    findings = []
+    for finding in examine(project_folder(project)):
+        findings.append(finding)
+        state = (f"{finding.state:<8} ", _STYLES[finding.state])
+        label = Text.assemble(state, f"{clean(finding.subject):<17} ")
+        print_beside(console, label, Text(lay_out(clean(finding.text))))
     console.print()
     bad = [finding.subject for finding in findings if finding.bad]
     console.print(f"Not ready: {', '.join(bad)}." if bad else "Ready: start with `chimera code`.", style="bold")
@@ -89,7 +89,7 @@ def _model(settings: Settings) -> Finding:
     try:
         provider = create_provider(settings.model, base_url=settings.base_url)
     except ChimeraError as problem:
-        return Finding("missing", "model", one_line(str(problem), 600))
+        return Finding("missing", "model", str(problem))
     source = settings.sources.get("model", ("chosen by the key that is set",))[-1]
     address = f" at {settings.base_url}" if settings.base_url else ""
     return Finding("ok", "model", f"{provider.model_name}{address} ({source})")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -49,9 +50,19 @@ class Interrupts:
 
 @contextmanager
 def raising() -> Iterator[None]:
-    """Let Ctrl-C raise `KeyboardInterrupt` while the block runs: for a question that waits for a line."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Let Ctrl-C raise `KeyboardInterrupt`, and SIGTERM end the process, while the block waits for a line.
+
+    Nothing else goes on meanwhile, and the event loop cannot: it would learn of a signal only after the answer.
+    """
+    if threading.current_thread() is not threading.main_thread():  # where signals are none of its business
+        yield
+        return
+    before = {
+        signal.SIGINT: signal.signal(signal.SIGINT, signal.default_int_handler),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, signal.SIG_DFL),
+    }
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -46,7 +46,9 @@ def main() -> None:
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
     except ChimeraError as problem:
-        typer.echo(f"chimera: {problem}", err=True)
+        from chimera.cli.text import clean, lay_out
+
+        typer.echo(f"chimera: {lay_out(clean(str(problem)))}", err=True)
         raise SystemExit(USAGE) from None
 
 

@@ -6,10 +6,8 @@ import asyncio
 import json
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any
 
-from chimera.cli.decisions import Decision
 from chimera.cli.event_json import event_json, result_json
 from chimera.cli.exits import FAILED, OK
 from chimera.cli.interrupts import Interrupts
@@ -24,7 +22,7 @@ __all__ = ["run_task"]
 
 def run_task(session: Session, task: str, output: Output) -> int:
     """Run `task` to its end, print what `output` says to standard output, and return the exit code."""
-    reporter = _REPORTERS[output](session.log.entries)
+    reporter = _REPORTERS[output](session)
     interrupts = Interrupts(session.agent.cancel)
     try:
         result = asyncio.run(_run(session, task, reporter, interrupts))
@@ -41,6 +39,7 @@ async def _run(session: Session, task: str, reporter: _Reporter, interrupts: Int
         turn = session.agent.send(task)
         try:
             async for event in turn:
+                session.log.see(event)
                 reporter.event(event)
                 if event.type is LoopEventType.RESULT:
                     result = event.data
@@ -50,8 +49,8 @@ async def _run(session: Session, task: str, reporter: _Reporter, interrupts: Int
 
 
 class _Reporter(ABC):
-    def __init__(self, decisions: Sequence[Decision]) -> None:
-        self._decisions = decisions
+    def __init__(self, session: Session) -> None:
+        self._decisions = session.log.entries
 
     @abstractmethod
     def event(self, event: LoopEvent) -> None:
@@ -61,9 +60,10 @@ class _Reporter(ABC):
 class _Text(_Reporter):
     """The answer on standard output, what happens on the way on standard error."""
 
-    def __init__(self, decisions: Sequence[Decision]) -> None:
-        super().__init__(decisions)
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
         self._screen = Screen(make_console(stderr=True), answers=False)
+        self._screen.follow_sub_agents(session.bus)
 
     def event(self, event: LoopEvent) -> None:
         self._screen.show(event)

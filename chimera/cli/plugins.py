@@ -55,7 +55,7 @@ def show_plugin(name: str, project: Path) -> int:
         source = find_sources(plugin_folders(project))[name][0]
         plugin = next(iter(manager.plugins.values()))
         console.print(clean(name), style="bold")
-        console.print(clean(inspect.getdoc(type(plugin)) or "It says nothing about itself."))
+        console.print(clean(_paragraphs(inspect.getdoc(type(plugin)) or "It says nothing about itself.")))
         for heading, lines in _facts(source, plugin, manager, settings.sources.get(f"plugins.{name}", ())):
             console.print()
             console.print(heading, style="bold")
@@ -78,6 +78,11 @@ def _facts(
         if names:
             yield part, [str(name) for name in names]
     yield "configured in", list(configured) or ["no file: load it with --plugin, or name it in .chimera/config.toml"]
+
+
+def _paragraphs(text: str) -> str:
+    """Return `text` with one line a paragraph, for the console to wrap."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def _options(kind: type) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from chimera.cli.approval import Approver
@@ -39,14 +40,12 @@ def run_repl(options: CodeOptions) -> int:
     """Talk until the person leaves, and return the exit code."""
     console = make_console()
     approver = Approver(console, _read_line, lambda: session.agent.cancel())
-    with open_session(options, default_mode=Mode.ASK, ask=approver.__call__) as session:
+    with open_session(options, default_mode=Mode.ASK, ask=approver) as session:
         return Repl(session, console, _read_line).run()
 
 
 def _read_line(prompt: str) -> str:
-    import contextlib
-
-    with contextlib.suppress(ImportError):  # editing and history, where the platform has them
+    with suppress(ImportError):  # editing and history, where the platform has them
         import readline  # noqa: F401
     return input(prompt)
 
@@ -60,6 +59,7 @@ class Repl:
         self._console = console
         self._read_line = read_line
         self._screen = Screen(console)
+        self._screen.follow_sub_agents(session.bus)
         self._usage: Counter[str] = Counter()
         self._commands: dict[str, Callable[[], None]] = {
             "help": self._help,
@@ -121,6 +121,7 @@ class Repl:
             turn = self._session.agent.send(text)
             try:
                 async for event in turn:
+                    self._session.log.see(event)
                     self._screen.show(event)
                     if event.type is LoopEventType.RESULT:
                         self._usage.update(event.data.usage)
@@ -167,7 +168,8 @@ class Repl:
     def _cost(self) -> None:
         agent = self._session.agent
         tokens = f"{self._usage['input_tokens']:,} tokens in, {self._usage['output_tokens']:,} out"
-        self._console.print(f"{agent.turn_count} turns, {tokens}, ${agent.total_cost:.4f}")
+        turns = f"{agent.turn_count} turn{'s' * (agent.turn_count != 1)}"
+        self._console.print(f"{turns}, {tokens}, ${agent.total_cost:.4f}")
 
     def _plugins(self) -> None:
         loaded = self._session.manager.plugins

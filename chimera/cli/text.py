@@ -9,7 +9,7 @@ from typing import Any
 
 from chimera.types import ToolCall
 
-__all__ = ["clean", "clip", "details", "headline", "one_line"]
+__all__ = ["clean", "clip", "details", "headline", "lay_out", "one_line"]
 
 _NAMED = {"bash": "command", "delegate": "task", "search": "pattern", "think": "thought"}
 _HEADLINE_LIMIT = 100
@@ -56,6 +56,11 @@ def headline(call: ToolCall, limit: int = _HEADLINE_LIMIT) -> str:
         todos = call.arguments.get("todos")
         return one_line(", ".join(_todo(item) for item in todos), limit) if isinstance(todos, list) else ""
     return one_line(_json(call.arguments), limit) if call.arguments else ""
+
+
+def lay_out(text: str) -> str:
+    """Return `text` with each item of an enumeration, `(1) ...; (2) ...`, on a line of its own."""
+    return re.sub(r" (?=\([1-9]\) )", "\n  ", text)
 
 
 def details(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from chimera.cli.interrupts import Interrupts, raising
+
+
+async def watched(interrupts: Interrupts, *numbers: signal.Signals) -> None:
+    with interrupts.watching():
+        for number in numbers:
+            os.kill(os.getpid(), number)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_the_first_signal_asks_the_turn_to_end(number: signal.Signals, code: int) -> None:
+    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    calls: list[str] = []
+    interrupts = Interrupts(lambda: calls.append("stop"))
+    asyncio.run(watched(interrupts, number))
+    assert calls == ["stop"]
+    assert interrupts.exit_code == code
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_the_second_one_cancels_the_task() -> None:
+    calls: list[str] = []
+    interrupts = Interrupts(lambda: calls.append("stop"))
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(watched(interrupts, signal.SIGINT, signal.SIGINT))
+    assert calls == ["stop"]
+
+
+def test_without_a_signal_nothing_happens() -> None:
+    interrupts = Interrupts(lambda: pytest.fail("stopped"))
+    asyncio.run(watched(interrupts))
+    assert interrupts.exit_code is None
+
+
+def test_a_question_can_be_interrupted_within_a_watched_turn() -> None:
+    async def ask(interrupts: Interrupts) -> None:
+        with interrupts.watching():
+            with pytest.raises(KeyboardInterrupt), raising():
+                os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(0)
+
+    interrupts = Interrupts(lambda: None)
+    asyncio.run(ask(interrupts))
+    assert interrupts.exit_code == 143
