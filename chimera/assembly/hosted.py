@@ -71,20 +71,20 @@ async def steps_as_events(loop: Any, host: Run, context: Context, env: Any) -> A
     worker = _Worker(loop, host, context, env)
     reason, cost, turn, output = "", 0.0, 0, ""
     try:
-        while not reason:
+        while True:
             if host.cancellation.cancelled:
                 await worker.finish()
                 reason = RunCancelled().reason
                 break
-            step, result = await worker.next_step()
+            item = await worker.next_item()
             while host.notes:
                 yield host.notes.popleft()
-            if step is not None:
-                turn, cost = step.step or turn, cost + step.cost
-                for event in _events_of(step, turn):
-                    yield event
-            elif result is not None:
-                reason, cost, output = _reason_of(result, host), result.cost, result.output
+            if isinstance(item, AgentResult):
+                reason, cost, output = _reason_of(item, host), item.cost, item.output
+                break
+            turn, cost = item.step or turn, cost + item.cost
+            for event in _events_of(item, turn):
+                yield event
     except Exception as exc:
         while host.notes:
             yield host.notes.popleft()
@@ -110,7 +110,7 @@ class _Worker:
         self._pool = ThreadPoolExecutor(1, "chimera-lane")
         self._context = copy_context()
 
-    async def next_step(self) -> tuple[StepResult | None, AgentResult | None]:
+    async def next_item(self) -> StepResult | AgentResult:
         return await asyncio.wrap_future(self._submit(self._advance))
 
     async def finish(self) -> None:
@@ -124,19 +124,26 @@ class _Worker:
     def _submit(self, fn: Callable[[], T]) -> Future[T]:
         return self._pool.submit(self._context.run, fn)
 
-    def _advance(self) -> tuple[StepResult | None, AgentResult | None]:
+    def _advance(self) -> StepResult | AgentResult:
         with below(self._host):
             if self._steps is None:
                 self._steps = self._start()
             try:
-                return next(self._steps), None
+                item: Any = next(self._steps)
             except StopIteration as stop:
-                return None, stop.value
+                if isinstance(stop.value, AgentResult):
+                    return stop.value
+                kind = type(stop.value).__name__
+                raise TypeError(f"the loop ended with a {kind}, which is no AgentResult") from None
+        if isinstance(item, StepResult):
+            return item
+        raise TypeError(f"the loop took a step that is a {type(item).__name__}, which is no StepResult")
 
     def _finish(self) -> None:
-        if self._steps is not None:
+        close = getattr(self._steps, "close", None)
+        if close is not None:
             with below(self._host):
-                self._steps.close()
+                close()
 
 
 def _events_of(step: StepResult, turn: int) -> Iterator[LoopEvent]:

@@ -130,7 +130,7 @@ def _made(factory: Callable[..., Any], max_steps: int, config: LoopConfig | None
 def _takes(factory: Callable[..., Any], parameter: str) -> bool:
     try:
         return parameter in inspect.signature(factory).parameters
-    except ValueError:  # what is written in C need not say what it takes
+    except (TypeError, ValueError):  # what is written in C, say, need not tell what it takes
         return False
 
 
