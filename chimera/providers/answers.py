@@ -33,10 +33,10 @@ class Reader(Protocol):
 class Assembler(Protocol):
     """Builds a response from the events of one protocol.
 
-    `complete`: the service said how the answer ends. `finished`: it said that nothing follows.
+    `ended`: the service said how the answer ends. `finished`: it said that nothing follows.
     """
 
-    complete: bool
+    ended: bool
     finished: bool
 
     def add(self, payload: Mapping[str, Any]) -> StreamChunk | None: ...
@@ -86,7 +86,7 @@ class EventReader:
         if not self._seen_events:
             yield StreamChunk(response=_read(_parse(bytes(self._raw)), self._read_whole))
             return
-        if not self.done and not self._assembler.complete:
+        if not self.done and not self._assembler.ended:
             raise WireError("", ProviderConnectionError)
         yield StreamChunk(response=self._assembler.response())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from chimera.providers.answers import BodyReader, EventReader, Reader
@@ -15,10 +15,15 @@ from chimera.providers.messages_protocol import (
     render_tools,
 )
 from chimera.providers.vendor import Vendor
-from chimera.providers.wire import Tools, WireProvider
-from chimera.types import Message
+from chimera.providers.wire import Ask, WireProvider
 
 __all__ = ["AnthropicProvider"]
+
+
+def _load() -> Any:
+    import anthropic
+
+    return anthropic
 
 
 class AnthropicProvider(WireProvider):
@@ -37,6 +42,7 @@ class AnthropicProvider(WireProvider):
 
     vendor: ClassVar[Vendor] = Vendor(
         extra="anthropic",
+        load=_load,
         client="Anthropic",
         path="/v1/messages",
         base_url="https://api.anthropic.com",
@@ -64,21 +70,19 @@ class AnthropicProvider(WireProvider):
         self._sends_temperature = sends_temperature
         self._caches = self._base_url == self.vendor.base_url if prompt_caching is None else prompt_caching
 
-    def _body(
-        self, messages: Sequence[Message], tools: Tools, temperature: float, max_tokens: int | None
-    ) -> dict[str, Any]:
+    def _body(self, model: str, ask: Ask) -> dict[str, Any]:
         body: dict[str, Any] = {
-            "model": self._model,
-            "max_tokens": max_tokens or self._max_tokens,
-            "system": render_system(messages) or None,
-            "messages": render_conversation(messages),
+            "model": model,
+            "max_tokens": ask.max_tokens or self._max_tokens,
+            "system": render_system(ask.messages) or None,
+            "messages": render_conversation(ask.messages),
         }
         if self._caches:
             body["cache_control"] = {"type": "ephemeral"}
-        if tools:
-            body["tools"] = render_tools(tools)
+        if ask.tools:
+            body["tools"] = render_tools(ask.tools)
         if self._sends_temperature:
-            body["temperature"] = temperature
+            body["temperature"] = ask.temperature
         return body
 
     def _amend(self, body: dict[str, Any], stream: bool) -> None:

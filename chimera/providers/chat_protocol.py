@@ -81,7 +81,7 @@ class ChatAssembler:
     """Builds one response from the chunks of a stream, or from a whole completion as its only chunk."""
 
     def __init__(self) -> None:
-        self.complete = False
+        self.ended = False
         self.finished = False
         self._texts: list[str] = []
         self._thoughts: list[str] = []
@@ -112,7 +112,7 @@ class ChatAssembler:
         if choice.get("error") or reason == "error":
             raise WireError.from_body({"error": choice.get("error") or {"type": "server_error"}})
         if reason:
-            self.complete = True
+            self.ended = True
             self._finish_reason = _FINISH_REASONS.get(reason.lower(), reason.lower())
         whole = as_mapping(choice.get("message"))
         delta = whole or as_mapping(choice.get("delta"))
@@ -207,7 +207,8 @@ def _starts_another(slot: _Slot, index: int | None, call_id: object, name: str, 
         return False
     if index is None and not call_id:
         return True
-    return bool(arguments) and slot.closed
+    more = arguments.strip() if isinstance(arguments, str) else arguments
+    return bool(more) and slot.closed
 
 
 def _read_usage(usage: Mapping[str, Any]) -> dict[str, int]:

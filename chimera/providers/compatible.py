@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from chimera.providers.answers import BodyReader, EventReader, Reader
 from chimera.providers.chat_protocol import ChatAssembler, read_completion, render_messages
 from chimera.providers.vendor import Vendor
-from chimera.providers.wire import Tools, WireProvider
-from chimera.types import Message
+from chimera.providers.wire import Ask, WireProvider
 
 __all__ = ["OpenAICompatibleProvider"]
 
 _REASONING = re.compile(r"(?:openai/)?(?:o\d|gpt-(?:[5-9]|1\d)(?!\d))", re.IGNORECASE)
+
+
+def _load() -> Any:
+    import openai
+
+    return openai
 
 
 class OpenAICompatibleProvider(WireProvider):
@@ -27,6 +32,7 @@ class OpenAICompatibleProvider(WireProvider):
 
     vendor: ClassVar[Vendor] = Vendor(
         extra="openai",
+        load=_load,
         client="OpenAI",
         path="/chat/completions",
         base_url="https://api.openai.com/v1",
@@ -50,17 +56,16 @@ class OpenAICompatibleProvider(WireProvider):
     ) -> None:
         credential = {"Authorization": f"Bearer {api_key.strip()}"} if api_key else {}
         super().__init__(model, base_url=base_url, headers={**credential, **(headers or {})}, **options)
-        self._reasoning = bool(_REASONING.match(model)) if reasoning is None else reasoning
+        self._reasoning = reasoning
 
-    def _body(
-        self, messages: Sequence[Message], tools: Tools, temperature: float, max_tokens: int | None
-    ) -> dict[str, Any]:
-        body: dict[str, Any] = {"model": self._model, "messages": render_messages(messages)}
-        if tools:
-            body["tools"] = list(tools)
-        if not self._reasoning:
-            body["temperature"] = temperature
-        body["max_completion_tokens" if self._reasoning else "max_tokens"] = max_tokens
+    def _body(self, model: str, ask: Ask) -> dict[str, Any]:
+        reasoning = bool(_REASONING.match(model)) if self._reasoning is None else self._reasoning
+        body: dict[str, Any] = {"model": model, "messages": render_messages(ask.messages)}
+        if ask.tools:
+            body["tools"] = list(ask.tools)
+        if not reasoning:
+            body["temperature"] = ask.temperature
+        body["max_completion_tokens" if reasoning else "max_tokens"] = ask.max_tokens
         return body
 
     def _amend(self, body: dict[str, Any], stream: bool) -> None:

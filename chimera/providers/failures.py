@@ -21,7 +21,7 @@ from chimera.errors import (
 )
 from chimera.providers.reading import as_items, as_mapping, as_text
 
-__all__ = ["Failure", "FailureReader", "WireError"]
+__all__ = ["Failure", "FailureReader", "WireError", "read_error"]
 
 _LONGEST_QUOTE = 300
 _TRANSPORT_MODULES = ("httpx", "httpcore", "anyio")
@@ -35,10 +35,10 @@ _BUSY = re.compile(r"rate.?limit|overloaded|unavailable|timeout_error|api_error|
 _AUTH = re.compile(r"authentication|invalid_api_key|unauthorized|permission", re.IGNORECASE)
 
 
-class WireError(Exception):
+class WireError(ProviderError):
     """The answer itself is the failure: it holds an error object, is no answer of the protocol, or breaks off.
 
-    `kind` is the error that it becomes; None leaves that to `status` and `code`.
+    It never leaves the providers. `kind` is the error that it becomes; None leaves that to `status` and `code`.
     """
 
     def __init__(self, text: str, kind: type[ProviderError] | None = None, status: int | None = None, code: str = ""):

@@ -17,7 +17,7 @@ from chimera.frozen import FrozenDict, freeze
 from chimera.providers.base import Provider, Response, StreamChunk
 from chimera.types import Message, ToolCall
 
-__all__ = ["FauxProvider", "FauxRequest", "FauxStep"]
+__all__ = ["Answerer", "FauxProvider", "FauxRequest", "FauxStep", "Script", "Step"]
 
 _DEFAULT_FINAL = "Done."
 _STEP_KEYS = ("text", "tool_calls", "thinking", "usage", "error")
@@ -52,7 +52,8 @@ class FauxRequest:
     streamed: bool = False
 
 
-Step = str | FauxStep | Callable[[FauxRequest], "str | FauxStep"]
+Answerer = Callable[[FauxRequest], str | FauxStep | Mapping[str, Any]]
+Step = str | FauxStep | Mapping[str, Any] | Answerer
 Script = Step | Sequence[Step] | None
 
 
@@ -80,6 +81,8 @@ class FauxProvider(Provider):
     text of its step; `usd_per_token` prices the usage; `record=False` keeps no requests. Raises `ConfigError` for a
     script that is none.
     """
+
+    accepts_call_model = True
 
     def __init__(
         self,
@@ -209,7 +212,7 @@ class FauxProvider(Provider):
             step = self._take()
         return _read_step(step(request)) if callable(step) else step
 
-    def _take(self) -> _Answer | Callable[[FauxRequest], str | FauxStep]:
+    def _take(self) -> _Answer | Answerer:
         if self._position == len(self._steps):
             if not self._repeats:
                 return self._final
@@ -235,7 +238,7 @@ class FauxProvider(Provider):
             yield StreamChunk(answer.text[start : start + size])
 
 
-_Steps = list[_Answer | Callable[[FauxRequest], "str | FauxStep"]]
+_Steps = list[_Answer | Answerer]
 
 
 def _read_script(script: object) -> _Steps:

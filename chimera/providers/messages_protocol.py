@@ -15,6 +15,7 @@ from chimera.providers.reading import as_count, as_items, as_mapping, as_text, d
 from chimera.types import Message, ToolCall
 
 __all__ = [
+    "Block",
     "BlockResponse",
     "MessagesAssembler",
     "may_think",
@@ -141,7 +142,7 @@ class MessagesAssembler:
     """Builds one response from the events of a stream."""
 
     def __init__(self) -> None:
-        self.complete = False
+        self.ended = False
         self.finished = False
         self._blocks: dict[int, _Block] = {}
         self._usage: dict[str, Any] = {}
@@ -187,7 +188,7 @@ class MessagesAssembler:
         self._usage.update({name: value for name, value in usage.items() if value is not None})
         reason = as_text(as_mapping(payload.get("delta")).get("stop_reason"))
         if reason:
-            self.complete = True
+            self.ended = True
             self._finish_reason = _FINISH_REASONS.get(reason, reason)
 
     def _stop(self, _payload: Mapping[str, Any]) -> None:

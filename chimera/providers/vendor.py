@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -22,12 +21,13 @@ _NO_KEY = "none"
 class Vendor:
     """Where a vendor's SDK is, and what its wire looks like.
 
-    `extra` is the name of the package and of the extra that installs it. `ambient` is the environment variable from
-    which the SDK takes headers by itself; `own_headers` are the ones that it would add and that are the caller's to
-    decide; `key_help` says how a person gives the key.
+    `load` imports the SDK; `extra` is the name of its package and of the extra that installs it. `ambient` is the
+    environment variable from which the SDK takes headers by itself; `own_headers` are the ones that it would add and
+    that are the caller's to decide; `key_help` says how a person gives the key.
     """
 
     extra: str
+    load: Callable[[], Any]
     client: str
     path: str
     base_url: str
@@ -46,7 +46,7 @@ class Vendor:
 
     def sdk(self) -> Any:
         try:
-            return importlib.import_module(self.extra)
+            return self.load()
         except ImportError:
             raise self._missing() from None
 

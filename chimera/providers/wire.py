@@ -33,13 +33,23 @@ from chimera.providers.retry import Backoff
 from chimera.providers.vendor import Vendor
 from chimera.types import Message
 
-__all__ = ["Tools", "WireCall", "WireProvider"]
+__all__ = ["Ask", "Tools", "WireCall", "WireProvider"]
 
 _log = logging.getLogger("chimera.providers")
 _DEFAULT_WINDOW = 128_000
 _CREDENTIALS = ("authorization", "x-api-key", "api-key")
 
 Tools = Sequence[Mapping[str, Any]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What every provider is asked, whatever its protocol."""
+
+    messages: Sequence[Message]
+    tools: Tools
+    temperature: float
+    max_tokens: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,7 @@ class WireProvider(Provider):
     """
 
     accepts_call_headers = True
+    accepts_call_model = True
     vendor: ClassVar[Vendor]
 
     def __init__(
@@ -129,7 +140,7 @@ class WireProvider(Provider):
         max_tokens: int | None = None,
         **kwargs: Any,
     ) -> Response:
-        call = self._prepare(self._body(messages, tools, temperature, max_tokens), kwargs, stream=False)
+        call = self._prepare(Ask(messages, tools, temperature, max_tokens), kwargs, stream=False)
         with closing(self._pieces(call)) as pieces:
             return _answer(list(pieces))
 
@@ -141,7 +152,7 @@ class WireProvider(Provider):
         max_tokens: int | None = None,
         **kwargs: Any,
     ) -> Generator[StreamChunk, None, None]:
-        call = self._prepare(self._body(messages, tools, temperature, max_tokens), kwargs, stream=True)
+        call = self._prepare(Ask(messages, tools, temperature, max_tokens), kwargs, stream=True)
         return self._pieces(call)
 
     async def async_complete(
@@ -152,7 +163,7 @@ class WireProvider(Provider):
         max_tokens: int | None = None,
         **kwargs: Any,
     ) -> Response:
-        call = self._prepare(self._body(messages, tools, temperature, max_tokens), kwargs, stream=False)
+        call = self._prepare(Ask(messages, tools, temperature, max_tokens), kwargs, stream=False)
         async with aclosing(self._async_pieces(call)) as pieces:
             return _answer([piece async for piece in pieces])
 
@@ -164,7 +175,7 @@ class WireProvider(Provider):
         max_tokens: int | None = None,
         **kwargs: Any,
     ) -> AsyncGenerator[StreamChunk, None]:
-        call = self._prepare(self._body(messages, tools, temperature, max_tokens), kwargs, stream=True)
+        call = self._prepare(Ask(messages, tools, temperature, max_tokens), kwargs, stream=True)
         return self._async_pieces(call)
 
     def close(self) -> None:
@@ -180,9 +191,7 @@ class WireProvider(Provider):
         await self._clients.aclose()
 
     @abstractmethod
-    def _body(
-        self, messages: Sequence[Message], tools: Tools, temperature: float, max_tokens: int | None
-    ) -> dict[str, Any]:
+    def _body(self, model: str, ask: Ask) -> dict[str, Any]:
         """Return the body of a request, without what the keyword arguments of the call add."""
 
     @abstractmethod
@@ -194,20 +203,21 @@ class WireProvider(Provider):
         if stream:
             body["stream"] = True
 
-    def _prepare(self, body: dict[str, Any], kwargs: Mapping[str, Any], *, stream: bool) -> WireCall:
+    def _prepare(self, ask: Ask, kwargs: Mapping[str, Any], *, stream: bool) -> WireCall:
         options = dict(kwargs)
+        model = options.pop("model", None) or self._model
         own = self._headers
         given = options.pop("extra_headers", None)
         headers = own if given is None else checked_headers(given)
         timeout = options.pop("timeout", None) or self._timeout
         more = options.pop("extra_body", None) or {}
-        body |= options | dict(more)
+        body = self._body(model, ask) | options | dict(more)
         body.pop("stream", None)
         self._amend(body, stream)
         content = _encode({name: value for name, value in body.items() if value is not None})
         failures = FailureReader(
             service=f"the model service at {_origin(self._base_url)}",
-            model=self._model,
+            model=model,
             key_help=self.vendor.key_help,
             secrets=secrets_in(own, headers),
             had_key=any(name.lower() in _CREDENTIALS for name in headers),
@@ -302,8 +312,7 @@ class WireProvider(Provider):
 
 def _answer(pieces: Sequence[StreamChunk]) -> Response:
     response = pieces[-1].response
-    if response is None:
-        raise MisuseError("a reader must end with the whole response")
+    assert response is not None, "every reader ends with the whole response"
     return response
 
 
