@@ -38,7 +38,7 @@ def run_command(command: str, stdin: str, *, cwd: Path, timeout: float) -> HookO
     Files stand in for pipes: a program that it leaves in the background keeps nobody waiting.
     """
     with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
-        given.write(stdin.encode("utf-8", "surrogatepass"))
+        given.write(stdin.encode())
         given.seek(0)
         try:
             process = subprocess.Popen(

@@ -66,10 +66,7 @@ def places(path: str, bases: Iterable[Path]) -> frozenset[str]:
     if not path or "\0" in path:
         raise ValueError("the path is empty or holds a NUL character")
     joined = [str(base / expanded(path)) for base in bases]
-    try:
-        return frozenset(place for text in joined for place in (_normal(text), os.path.realpath(text)))
-    except OSError as error:
-        raise ValueError(str(error)) from error
+    return frozenset(place for text in joined for place in (_normal(text), os.path.realpath(text)))
 
 
 def parse_path_pattern(text: str, root: Path) -> PathPattern:
@@ -109,7 +106,8 @@ def _anchor(pattern: str, root: Path) -> tuple[str, list[str]]:
         return "/", pattern[2:].split("/")
     if pattern == "~" or pattern.startswith("~/"):
         return expanded("~"), pattern[2:].split("/") if pattern != "~" else []
-    anchored = "/" in pattern.rstrip("/")
+    name = pattern.rstrip("/")
+    anchored = "/" in name or name in (".", "..")
     segments = pattern.removeprefix("/").split("/")
     return str(root), segments if anchored else ["**", *segments]
 

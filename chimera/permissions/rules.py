@@ -78,7 +78,7 @@ class RuleSet(PermissionPolicy):
         if denied is not None and not why:
             return _decision(PermissionAction.DENY, denied, "denies it")
         asked, unclear = _search(self.ask, call)
-        if denied is not None and (self.unsure is PermissionAction.DENY or asked is None):
+        if denied is not None and (self.unsure is PermissionAction.DENY or asked is None or unclear):
             return _decision(self.unsure, denied, f"may forbid it: {why}")
         if asked is not None:
             return _decision(PermissionAction.ASK, asked, f"may ask: {unclear}" if unclear else "asks before it")

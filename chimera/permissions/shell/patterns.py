@@ -164,23 +164,23 @@ def _whole(expected: Sequence[str], command: Command) -> Match:
 
 def _operands(expected: Sequence[str], command: Command) -> Match:
     """Look for the words in order; options and what may be their values can stand in between."""
-    position, after_option, unsure = 0, False, command.open_ended
+    position, after_option, unsure = 0, False, False
     for word in command.words[1:]:
         if position == len(expected):
             break
         if not word.exact:
-            unsure = True
+            unsure, after_option = True, False
         elif word.text == expected[position]:
-            position += 1
+            position, after_option = position + 1, False
         elif word.text.startswith("-"):
             after_option = True
-            continue
-        elif not after_option:
-            break
-        after_option = False
+        elif after_option:
+            after_option = False
+        else:
+            return Match.MAYBE if unsure else Match.NO
     if position == len(expected):
         return Match.YES
-    return Match.MAYBE if unsure else Match.NO
+    return Match.MAYBE if unsure or command.open_ended else Match.NO
 
 
 def _options(expected: Sequence[str], command: Command) -> Match:

@@ -7,6 +7,7 @@ strictly than bash understands it: what looks like data here must not be a comma
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 
 from chimera.permissions.shell.findings import Findings, Unreadable, Word
 
@@ -79,20 +80,20 @@ class _Draft:
         return Word(text, self.exact, self.plain, self.splits)
 
 
-class WordReader:
+class WordReader(ABC):
     """Reads words from `text`. The subclass says how a command substitution is read."""
 
     def __init__(self, text: str, found: Findings, depth: int) -> None:
         self.text, self.found, self.depth = text, found, depth
         self.pos = 0
 
+    @abstractmethod
     def substitution(self) -> None:
         """Read commands up to the parenthesis that closes them; `pos` stands behind the opening one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def nested(self, text: str) -> None:
         """Read the commands of a text inside this one."""
-        raise NotImplementedError
 
     def peek(self, ahead: int = 0) -> str:
         return self.text[self.pos + ahead : self.pos + ahead + 1]

@@ -1,0 +1,164 @@
+"""Which files a call touches: patches, shell texts, and what lies below a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chimera.permissions import uses
+from chimera.permissions.paths import parse_path_pattern
+from chimera.permissions.shell import read_shell
+from chimera.permissions.uses import folders, patch_paths, reaches, shell_reads, shell_writes, tool_paths
+from chimera.tools.apply_patch import touched_paths
+
+ENVELOPE = """*** Begin Patch
+*** Update File: src/a.py
+*** Move to: lib/a.py
+@@
+-x
++y
+*** Add File: new.py
++--- a/no header
++*** Delete File: nothing.py
+*** Delete File: old.py
+*** End Patch"""
+UNIFIED = """diff --git a/src/a.py b/src/a.py
+--- a/src/a.py
++++ b/src/a.py
+@@ -1,1 +1,1 @@
+-x
++y
+--- /dev/null
++++ b/new.py
+@@ -0,0 +1,1 @@
++x
+--- a/old.py\t2024-01-01
++++ /dev/null
+@@ -1,1 +0,0 @@
+-x
+"""
+RENAME = """diff --git a/one.py b/two.py
+similarity index 100%
+rename from one.py
+rename to two.py
+"""
+MODE = """diff --git a/run.sh b/run.sh
+old mode 100644
+new mode 100755
+"""
+PLAIN = "--- x.py\n+++ x.py\n@@ -1,1 +1,1 @@\n-a\n+b\n"
+
+
+@pytest.mark.parametrize("patch", [ENVELOPE, UNIFIED, UNIFIED.replace("\n", "\r\n"), RENAME, MODE, PLAIN])
+def test_a_patch_names_the_files_that_the_tool_would_touch(patch: str) -> None:
+    assert set(patch_paths(patch) or ()) == set(touched_paths(patch))
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        "",
+        "no patch",
+        'diff --git "a/\\303\\251" "b/\\303\\251"\nold mode 100644\nnew mode 100755\n',
+        '--- "a/\\303\\251"\n+++ "b/\\303\\251"\n@@ -1,1 +1,1 @@\n-a\n+b\n',
+        "diff --git a/x b/y\nold mode 100644\n",
+    ],
+)
+def test_a_patch_that_is_not_read_for_certain_names_nothing(patch: str) -> None:
+    assert patch_paths(patch) is None
+
+
+def test_tools_name_their_file() -> None:
+    assert tool_paths("read_file", {"path": "a"}) == ("a",)
+    assert tool_paths("search", {"pattern": "x"}) == (".",)
+    assert tool_paths("list_files", {}) == (".",)
+    assert tool_paths("apply_patch", {"patch": ENVELOPE}) == ("src/a.py", "lib/a.py", "new.py", "old.py")
+    for args in ({}, {"path": None}, {"path": 3}, {"path": ""}, {"path": ["a"]}, {"file": "a"}):
+        assert tool_paths("write_file", args) is None
+        assert tool_paths("apply_patch", args) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a > f; b >> g &> h", {"f", "g", "h"}),
+        ("a > /dev/null 2> /dev/stderr", set()),
+        ("echo x | tee -a f g", {"f", "g"}),
+        ("/bin/rm -rf f", {"f"}),
+        ("sudo mv f g", {"f", "g"}),
+        ("cp f g h", {"h"}),
+        ("cp --target-directory=d f", {"d", "f"}),
+        ("sed -i s/a/b/ f", {"s/a/b/", "f"}),
+        ("sed -n p f", set()),
+        ("perl -pi -e x f", {"x", "f"}),
+        ("dd if=a of=b", {"a", "b", "if=a", "of=b"}),
+        ("bash -c 'rm f'", {"f"}),
+        ("cat f", set()),
+        ("rm f*", {"f*"}),
+    ],
+)
+def test_what_a_shell_text_writes(text: str, expected: set[str]) -> None:
+    assert set(shell_writes(read_shell(text))) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cat f < g", {"f", "g"}),
+        ("cat -- f", {"f"}),
+        ("grep --file=f x", {"f", "x"}),
+        ("curl -d @f url", {"f", "url"}),
+        ("echo f; printf f; test f; [ f ]; rm f", set()),
+        ("x $(cat f)", {"f", "$(...)"}),
+    ],
+)
+def test_what_a_shell_text_may_read(text: str, expected: set[str]) -> None:
+    assert set(shell_reads(read_shell(text))) == expected
+
+
+def test_relative_paths_start_where_the_text_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    root = Path("/project")
+    assert folders(read_shell("ls"), root) == (root,)
+    assert folders(read_shell("cd a && cd b"), root) == (root, root / "a", root / "b", root / "a/b")
+    assert folders(read_shell("cd /x; pushd ~/y"), root) == (root, Path("/x"), Path("/home/me/y"))
+    assert folders(read_shell("cd"), root) == (root, Path("/home/me"))
+    for text in ("cd $x", "cd -", "cd `x`"):
+        assert folders(read_shell(text), root) == (root, Path("/"))
+    assert len(folders(read_shell("cd a;" * 50), root)) < 100
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name in ("src/a.py", "deep/down/.env", "keys/a.pem", ".git/.env"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("pattern", "start", "glob", "hit"),
+    [
+        (".env", "", None, "deep/down/.env"),
+        (".env", "deep", None, "deep/down/.env"),
+        (".env", "src", None, None),
+        (".env", "", "*.py", None),
+        (".env", "", ".e*", "deep/down/.env"),
+        (".env", "", "deep/*", "deep/down/.env"),
+        (".env", "", 3, "deep/down/.env"),
+        ("keys/**", "", None, "keys/a.pem"),
+        ("keys/**", "src", None, None),
+        ("keys/a.pem", "", None, "keys/a.pem"),
+        ("/nothing/**", "", None, None),
+        ("//etc/**", "", None, None),
+    ],
+)
+def test_what_lies_below_a_folder(project: Path, pattern: str, start: str, glob: object, hit: str | None) -> None:
+    found = reaches(str(project / start), parse_path_pattern(pattern, project), glob)
+    assert found == (None if hit is None else str(project / hit))
+
+
+def test_a_folder_too_large_to_look_through_counts_as_reaching(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uses, "MAX_ENTRIES", 2)
+    assert reaches(str(project), parse_path_pattern("*.none", project)) == f"some file below {project}"
