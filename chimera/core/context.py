@@ -22,12 +22,18 @@ class Context:
         self.system = system
         self.messages: list[Message] = list(messages)
         self.conversation_id = conversation_id or new_id("conversation")
+        self._prompt: Message | None = None
 
     def add(self, message: Message) -> None:
         self.messages.append(message)
 
     def to_messages(self) -> list[Message]:
-        """Return a new list of what one provider call sends: the system prompt, when there is one, and all messages."""
+        """Return a new list of what one provider call sends: the system prompt, when there is one, and all messages.
+
+        The same prompt is the same `Message` each time, so that a policy can tell what it has already looked at.
+        """
         if not self.system:
             return list(self.messages)
-        return [Message.system(self.system), *self.messages]
+        if self._prompt is None or self._prompt.content != self.system:
+            self._prompt = Message.system(self.system)
+        return [self._prompt, *self.messages]
