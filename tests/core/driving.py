@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ __all__ = [
     "Note",
     "Ran",
     "Scripted",
+    "Summarise",
     "assert_acceptable",
     "call",
     "calling",
@@ -106,7 +108,24 @@ class Scripted:
         return Response(answer) if isinstance(answer, str) else answer
 
 
-def calling(*calls: tuple[str, Any] | str, **step: Any) -> dict[str, Any]:
+class Summarise:
+    """The smallest compaction strategy: when there are more than `limit` messages, the model sums all of them up."""
+
+    name = "tiny"
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+
+    def due(self, messages: Sequence[Message], *, input_tokens: int, context_window: int) -> bool:
+        return len(messages) > self.limit
+
+    def compact(self, messages: Sequence[Message]) -> Any:
+        asking = (Message.system("summarise"), *messages)
+        answer = yield SimpleNamespace(messages=asking, kwargs={"max_tokens": 99})
+        return [Message.user(f"summary: {answer.content}")]
+
+
+def calling(*calls: tuple[str, Any] | str, **step: Any) -> Any:
     """Return a step of a script that calls tools: by name, or by name and arguments."""
     pairs = [(call, {}) if isinstance(call, str) else call for call in calls]
     return {"tool_calls": [{"name": name, "arguments": arguments} for name, arguments in pairs], **step}
