@@ -39,14 +39,15 @@ __all__ = [
 class Complete(NamedTuple):
     """Ask for one model call over `context`, or over `messages` in its place. Both pre-provider seams apply.
 
-    `kwargs` go to the provider. With `tools` False the model is offered none. The answer is a `Response` whose calls
-    are read-only and have unique ids.
+    `kwargs` go to the provider. With `tools` False the model is offered none; with `shown` False nobody is streamed
+    what may come to nothing. The answer is a `Response` whose calls are read-only and have unique ids.
     """
 
     context: Context
     kwargs: Mapping[str, Any] = {}
     messages: list[Message] | None = None
     tools: bool = True
+    shown: bool = True
 
 
 class CompleteInternally(NamedTuple):

@@ -139,13 +139,13 @@ def _complete(run: Run, ask: Complete) -> Generator[Effect, Any, Answer]:
     tools = run.schemas if ask.tools else None
     messages = ask.context.to_messages() if ask.messages is None else list(ask.messages)
     try:
-        answer = yield from _call_model(run, messages, tools, ask.kwargs)
+        answer = yield from _call_model(run, messages, tools, ask)
     except ContextOverflowError:
         if run.config.compaction is None or ask.messages is not None:
             raise
         if not (yield from _compact(run, ask.context)):
             raise
-        answer = yield from _call_model(run, ask.context.to_messages(), tools, ask.kwargs)
+        answer = yield from _call_model(run, ask.context.to_messages(), tools, ask)
     for middleware in run.config.middleware or ():
         changed = middleware.after_model(ask.context, answer)
         if changed is not None:
@@ -166,9 +166,9 @@ def _prepare(run: Run, context: Context) -> Generator[Effect, Any, None]:
             yield from _compact(run, context)
 
 
-def _call_model(run: Run, messages: list[Message], tools: Any, kwargs: Any) -> Generator[Effect, Any, Answer]:
-    on_chunk = _chunk_reporter(run) if run.streaming else None
-    answer = normalize((yield from provider_call_flow(run, messages, tools, kwargs, on_chunk=on_chunk)))
+def _call_model(run: Run, messages: list[Message], tools: Any, ask: Complete) -> Generator[Effect, Any, Answer]:
+    on_chunk = _chunk_reporter(run) if run.streaming and ask.shown else None
+    answer = normalize((yield from provider_call_flow(run, messages, tools, ask.kwargs, on_chunk=on_chunk)))
     _count(run, answer)
     return answer
 
@@ -208,7 +208,9 @@ def _complete_internally(run: Run, ask: CompleteInternally) -> Generator[Effect,
     run.check_cancelled()
     request = ProviderRequest(str(getattr(run.provider, "model_name", "")), ask.messages, None, dict(ask.kwargs))
     answer = normalize((yield WireCall(run.provider, request)))
+    size_of_conversation = run.last_input_tokens
     _count(run, answer)
+    run.last_input_tokens = size_of_conversation  # of which this call says nothing
     return answer
 
 

@@ -348,6 +348,15 @@ def test_usage_and_cost_are_told(name: str) -> None:
     assert result.duration_ms > 0
 
 
+@pytest.mark.parametrize("name", [name for name in LANES if name not in ("self-driving", "wrapped")])
+def test_answers_are_streamed_unless_they_may_come_to_nothing(name: str) -> None:
+    events = run_lane(name, prepared(name), [Probe()], stream=True)
+    chunks = "".join(of_type(events, T.ASSISTANT_CHUNK))
+    answers = [message.content for message in of_type(events, T.ASSISTANT)]
+    assert chunks == ("" if name == "tot" else "".join(answers))
+    assert answers[-1]
+
+
 @every_lane
 def test_an_agent_runs_a_lane_under_the_chains_of_plugins_and_host(name: str) -> None:
     def plugin(call: ToolCall) -> InterceptDecision:

@@ -51,7 +51,7 @@ class TreeOfThought(Loop):
         for _ in range(self.max_steps):
             candidates = []
             for _ in range(self.n_candidates):
-                answer: Answer = yield Complete(context, {"temperature": _TEMPERATURE})
+                answer: Answer = yield Complete(context, {"temperature": _TEMPERATURE}, shown=False)
                 candidates.append(answer)
             chosen = yield from _best(candidates)
             acted: Acted = yield Act(context, chosen)

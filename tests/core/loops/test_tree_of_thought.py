@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chimera.core.context import Context
+from chimera.core.loop_config import LoopConfig
 from chimera.core.loops.tree_of_thought import TreeOfThought, _number_in
 from chimera.errors import MisuseError
 from chimera.providers.faux import FauxProvider
@@ -116,6 +117,26 @@ def test_the_cost_of_a_step_is_that_of_all_its_calls() -> None:
     provider = FauxProvider([{"text": text, "usage": usage} for text in ("a", "b", "1")], usd_per_token=1.0)
     gen = TreeOfThought(n_candidates=2).iter_steps(provider, [], conversation())
     assert next(gen).cost == 3.0
+
+
+def test_compaction_judges_by_the_size_of_the_conversation_and_not_of_evaluations() -> None:
+    sizes: list[int] = []
+
+    class Watching:
+        name = "watching"
+
+        def due(self, messages: Any, *, input_tokens: int, context_window: int) -> bool:
+            sizes.append(input_tokens)
+            return False
+
+    def used(step: Any, tokens: int) -> Any:
+        return {**step, "usage": {"input_tokens": tokens, "output_tokens": 0}}
+
+    script = [used(calls({"n": n}), 900) for n in (1, 2)]
+    provider = FauxProvider([*script, used({"text": "1"}, 5), "done"])
+    config = LoopConfig(compaction=Watching(), yolo_mode=True)
+    TreeOfThought(n_candidates=2, config=config).run(provider, [Probe()], conversation())
+    assert sizes[:3] == [0, 900, 900]
 
 
 def test_at_least_one_candidate_is_needed() -> None:
