@@ -11,7 +11,7 @@ from chimera.permissions.families import COMMANDS
 from chimera.permissions.match import Match
 from chimera.permissions.paths import PathPattern, places
 from chimera.permissions.rule import Rule
-from chimera.permissions.uses import DEVICES, folders, reaches, shell_reads, shell_writes, tool_paths
+from chimera.permissions.uses import DEVICES, folders, globbed, reaches, shell_reads, shell_writes, tool_paths
 
 if TYPE_CHECKING:
     from chimera.permissions.shell import ShellText
@@ -91,7 +91,8 @@ class Call:
         if rule.path is None:
             return _YES if used else _NO
         bases = folders(self.shell, self.root)
-        matches = any(rule.path.forbids(self._places(path, bases) or ()) for path in used)
+        paths = dict.fromkeys(path for word in used for path in globbed(word, bases))
+        matches = any(rule.path.forbids(self._places(path, bases) or ()) for path in paths)
         return _YES if matches else _NO
 
     def _places(self, path: str, bases: Iterable[Path] | None = None) -> frozenset[str] | None:

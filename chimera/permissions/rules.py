@@ -31,7 +31,7 @@ class RuleSet(PermissionPolicy):
 
     Shell texts are read as bash reads them. Not looked into: programs in other languages (`python -c`, `awk`, `make`),
     script files, aliases of git. File rules see redirections and the arguments of commands, not what a program opens by
-    itself (`grep -r`, globs, hard links). Such limits call for a sandbox, not for more rules.
+    itself (`grep -r`, hard links). Such limits call for a sandbox, not for more rules.
     """
 
     def __init__(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from glob import iglob
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +16,12 @@ from chimera.permissions.paths import PathPattern, expanded
 if TYPE_CHECKING:
     from chimera.permissions.shell import Command, ShellText
 
-__all__ = ["DEVICES", "folders", "patch_paths", "reaches", "shell_reads", "shell_writes", "tool_paths"]
+__all__ = ["DEVICES", "folders", "globbed", "patch_paths", "reaches", "shell_reads", "shell_writes", "tool_paths"]
 
 MAX_ENTRIES = 20_000  # looked at below a folder before it counts as reaching everything
 _MAX_FOLDERS = 16
+_MAX_MATCHES = 1_000
+_WILDCARD = re.compile(r"[*?\[]")
 _ENVELOPE = re.compile(r"\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.*)")
 _RENAME = re.compile(r"rename (?:from|to) (.*)")
 _SAME_NAME = re.compile(r"diff --git a/(.+) b/\1\Z")
@@ -80,6 +84,15 @@ def folders(text: ShellText, root: Path) -> tuple[Path, ...]:
             else:
                 found += [folder / expanded(target.text) for folder in tuple(found)]
     return tuple(dict.fromkeys(found))
+
+
+def globbed(path: str, bases: Iterable[Path]) -> Iterator[str]:
+    """Yield `path`, and, when it holds wildcards, the files that they stand for now, seen from each base."""
+    yield path
+    if _WILDCARD.search(path) and "\0" not in path:
+        for base in bases:
+            matches = iglob(expanded(path), root_dir=base)  # noqa: PTH207 - as in a shell, * passes over hidden files
+            yield from (str(base / match) for match in islice(matches, _MAX_MATCHES))
 
 
 def shell_writes(text: ShellText) -> Iterator[str]:

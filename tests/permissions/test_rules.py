@@ -170,6 +170,17 @@ def test_file_rules_see_what_a_shell_text_plainly_does_to_files(
     assert shell(RuleSet(deny=[rule], default=ALLOW, root=tmp_path), command) is expected
 
 
+def test_wildcards_of_the_shell_lead_to_the_files_that_they_stand_for(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    for name in (".env", "deep/secret.pem", "plain"):
+        (tmp_path / name).touch()
+    policy = RuleSet(deny=["Read(.env)", "Read(*.pem)", "Edit(plain)"], default=ALLOW, root=tmp_path)
+    for command in ("cat .e*", "cat */sec*", "cd deep; cat s*", f"cat {tmp_path}/d?ep/[s]ecret.*", "rm p*"):
+        assert shell(policy, command) is DENY
+    for command in ("cat *", "cat deep/x*", "rm d*/x*"):
+        assert shell(policy, command) is ALLOW
+
+
 def test_file_rules_let_a_command_pass_that_is_no_text() -> None:
     assert shell(RuleSet(deny=["Edit(src/**)"], default=ALLOW), None) is ALLOW
 
