@@ -98,6 +98,7 @@ class WireProvider(Provider):
         self._given_window = context_window
         self._lock = Lock()
         self._client: Any = None
+        self._close_client: Callable[[], object] | None = None
         self._clients = self._new_loop_clients()
 
     def __repr__(self) -> str:
@@ -181,10 +182,10 @@ class WireProvider(Provider):
     def close(self) -> None:
         """Close the connections; those of event loops close on their loops. The next call opens new ones."""
         with self._lock:
-            client, self._client = self._client, None
+            close, self._client, self._close_client = self._close_client, None, None
             self._clients = self._new_loop_clients()
-        if client is not None:
-            client.close()
+        if close is not None:
+            close()
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""
@@ -302,7 +303,7 @@ class WireProvider(Provider):
         with self._lock:
             if self._client is None:
                 self._client = self.vendor.new_client(self._base_url, "")
-                weakref.finalize(self, self._client.close)
+                self._close_client = weakref.finalize(self, self._client.close)
             return self._client
 
     def _new_loop_clients(self) -> LoopClients[Any]:

@@ -99,6 +99,16 @@ async def test_a_stream_that_stalls(server: WireServer, vendor: VendorCase) -> N
     await provider.aclose()
 
 
+async def test_a_stream_that_ends_before_its_end(server: WireServer, vendor: VendorCase) -> None:
+    """The connection is closed in good order, so that only the protocol can tell that something is missing."""
+    server.answer_with(vendor.broken_off("he", ending="whole"))
+    provider = vendor.make(server.url)
+    for raised in (_error_of(provider, True), await _async_error_of(provider, True)):
+        assert type(raised) is ProviderConnectionError
+        assert "broke off" in str(raised)
+    await provider.aclose()
+
+
 async def test_a_server_that_never_answers(server: WireServer, vendor: VendorCase) -> None:
     server.answer_with(Reply(ending="stall"))
     provider = vendor.make(server.url)

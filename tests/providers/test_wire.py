@@ -8,6 +8,7 @@ import logging
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -316,10 +317,10 @@ async def test_options_of_a_call_reach_the_body(server: WireServer, vendor: Vend
 def test_read_only_values_and_odd_characters_travel(server: WireServer, vendor: VendorCase) -> None:
     server.answer_with(vendor.whole())
     messages = [Message.user("price: 3 €, \U0001f600, and a lone \udcff surrogate")]
-    vendor.make(server.url).complete(messages, metadata=FrozenDict({"a": "b"}))
+    vendor.make(server.url).complete(messages, metadata=FrozenDict({"a": "b"}), other=MappingProxyType({}))
     body = server.requests[0].body.decode("utf-8")
     assert "3 €, \U0001f600, and a lone ? surrogate" in body
-    assert server.requests[0].json["metadata"] == {"a": "b"}
+    assert (server.requests[0].json["metadata"], server.requests[0].json["other"]) == ({"a": "b"}, {})
 
 
 def test_what_json_cannot_carry_is_refused(server: WireServer, vendor: VendorCase) -> None:
