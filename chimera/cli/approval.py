@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from chimera.cli.interrupts import raising
-from chimera.cli.text import clean, clip, details, one_line
+from chimera.text import clean, clip, details, one_line
 from chimera.types import PendingApproval
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from chimera.cli.text import one_line
 from chimera.core.loop_events import LoopEvent, LoopEventType
 from chimera.events import Event, EventBus, EventMiddleware, InterceptorEvent, PermissionEvent
+from chimera.text import one_line
 
 if TYPE_CHECKING:
     from rich.table import Table

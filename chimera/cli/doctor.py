@@ -15,8 +15,8 @@ from chimera.assembly.settings import Settings, config_paths, load_settings
 from chimera.cli.exits import OK, USAGE
 from chimera.cli.screen import make_console, print_beside
 from chimera.cli.setup import plugin_folders, project_folder
-from chimera.cli.text import clean, lay_out
 from chimera.errors import ChimeraError, ConfigError
+from chimera.text import clean, lay_out
 
 __all__ = ["Finding", "examine", "run_doctor"]
 

@@ -46,7 +46,7 @@ def main() -> None:
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
     except ChimeraError as problem:
-        from chimera.cli.text import clean, lay_out
+        from chimera.text import clean, lay_out
 
         typer.echo(f"chimera: {lay_out(clean(str(problem)))}", err=True)
         raise SystemExit(USAGE) from None

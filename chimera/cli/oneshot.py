@@ -14,8 +14,8 @@ from chimera.cli.interrupts import Interrupts
 from chimera.cli.options import Output
 from chimera.cli.screen import Screen, make_console
 from chimera.cli.setup import Session
-from chimera.cli.text import clean
 from chimera.core.loop_events import LoopEvent, LoopEventType, LoopResult
+from chimera.text import clean
 
 __all__ = ["run_task"]
 

@@ -11,7 +11,7 @@ from chimera.assembly.settings import load_settings
 from chimera.cli.exits import OK
 from chimera.cli.screen import make_console
 from chimera.cli.setup import load_plugins, plugin_folders, project_folder
-from chimera.cli.text import clean, one_line
+from chimera.text import clean, one_line
 
 if TYPE_CHECKING:
     from chimera.plugins import PluginManager
@@ -60,7 +60,7 @@ def show_plugin(name: str, project: Path) -> int:
             console.print()
             console.print(heading, style="bold")
             for line in lines:
-                console.print(f"  {clean(line)}")
+                console.print(f"  {clean(line)}", soft_wrap=True)
     finally:
         for loaded in list(manager.plugins):
             manager.unload(loaded)

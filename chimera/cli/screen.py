@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from chimera.cli.text import clean, clip, headline, one_line
 from chimera.cli.wrapping import Wrapper
 from chimera.core.loop_events import LoopEvent, LoopEventType, LoopResult
 from chimera.events import CompactionEvent, Event, EventBus, InterceptorEvent, ToolCallEvent, ToolResultEvent
+from chimera.text import clean, clip, headline, one_line
 from chimera.types import Message, ToolCall, ToolResult
 
 if TYPE_CHECKING:

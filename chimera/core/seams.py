@@ -15,6 +15,7 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple
 
 from chimera.core.decisions import InterceptDecision, Interceptor, ProviderRequest, interceptor_name
+from chimera.core.differences import difference
 from chimera.core.identity import RunIdentity, current_run, running
 from chimera.events import EventBus, InterceptorEvent
 from chimera.frozen import freeze, freeze_json, thaw
@@ -138,7 +139,7 @@ def _run(
                     verdict, reason = "blocked", _reason_text(decision.reason, fn)
             except Exception as exc:  # the one place where an interceptor's failure is judged
                 verdict, reason = "error", f"interceptor error: {interceptor_name(fn)}: {_describe(exc)}"
-            _tell(watch, seam, fn, verdict, reason, judged if seam is _TOOL_CALL else call, started)
+            _tell(watch, seam, fn, verdict, reason, call, started, judged, value)
             if verdict == "blocked" or (verdict == "error" and seam.fails_closed):
                 return value, reason
     finally:
@@ -160,12 +161,22 @@ def _kind_of(decision: Any) -> str:
 
 
 def _tell(
-    watch: Watch, seam: _Seam, fn: Interceptor, verdict: str, reason: str | None, call: ToolCall | None, started: int
+    watch: Watch,
+    seam: _Seam,
+    fn: Interceptor,
+    verdict: str,
+    reason: str | None,
+    call: ToolCall | None,
+    started: int,
+    judged: Any,
+    value: Any,
 ) -> None:
-    """Tell of a decision about `call`, as the interceptor saw it."""
+    """Tell of a decision about `judged`, as the interceptor saw it, which became `value`."""
     if watch.observe is None:
         return
     spent = (perf_counter_ns() - started) / 1000
+    call = judged if seam is _TOOL_CALL else call
+    before, after = _change(seam, verdict, judged, value)
     who = watch.identity
     event = InterceptorEvent(
         seam=seam.name,
@@ -179,11 +190,20 @@ def _tell(
         conversation_id=who.conversation_id if who else "",
         lane=who.lane if who else "",
         depth=who.depth if who else 0,
+        before=before,
+        after=after,
     )
     try:
         watch.observe(event)
     except Exception:  # whoever watches cannot break a decision
         _log.warning("an observer of interceptor decisions raised and is skipped", exc_info=True)
+
+
+def _change(seam: _Seam, verdict: str, judged: Any, value: Any) -> tuple[Any, Any]:
+    """What there is to see of a change; of a refusal, only the call: a result that is withheld stays so."""
+    if verdict == "replaced":
+        return difference(judged, value)
+    return (judged if seam is _TOOL_CALL else None), None
 
 
 def _reason_text(reason: Any, fn: Interceptor) -> str:

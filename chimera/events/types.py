@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 from chimera.types import AgentResult, Message, PendingApproval, ToolCall, ToolResult
 
@@ -39,6 +40,10 @@ class InterceptorEvent(Event):
 
     `interceptor` names the callable, `duration_us` is the time it took in microseconds, `version` is the version of
     the plugin that registered it, where there is one.
+
+    `before` and `after` say what a replacement changed: the call or the result, the messages that differ, or the fields
+    of the envelope that differ; of a blocked call, `before` is the call. They are for a person who looks at a decision,
+    and hold what a policy took out: do not store them.
     """
 
     type: str = "interceptor"
@@ -50,6 +55,8 @@ class InterceptorEvent(Event):
     interceptor: str = ""
     duration_us: float = 0.0
     version: str = ""
+    before: Any = field(default=None, repr=False)
+    after: Any = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

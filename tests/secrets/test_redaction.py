@@ -18,6 +18,7 @@ CALL = ToolCall("c1", "bash", {"command": f"echo {SECRET}", "nested": [{SECRET: 
 VALUES: dict[str, Any] = {
     "str": f"text with {SECRET}",
     "str | None": f"text with {SECRET}",
+    "Any": {"messages": (Message.assistant(SECRET, [CALL]),), "headers": {"Authorization": SECRET}},
     "ToolCall": CALL,
     "Message": Message.assistant(SECRET, [CALL]),
     "ToolResult": ToolResult(SECRET, SECRET, {"deep": [{"er": SECRET}]}),

@@ -130,7 +130,7 @@ class Demo:
     def _fact(self, label: str, text: str, style: str = "") -> None:
         from rich.text import Text
 
-        print_beside(self.console, Text(f"{label:<14}", "dim"), Text(text, style))
+        print_beside(self.console, Text(f"{label:<13}", "dim"), Text(text, style))
 
     def _heading(self, text: str) -> None:
         from rich.text import Text

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chimera.cli.text import clean, clip, details, headline, lay_out, one_line
+from chimera.text import clean, clip, details, headline, lay_out, one_line
 from chimera.types import ToolCall
 
 
