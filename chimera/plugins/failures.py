@@ -23,7 +23,7 @@ def described(exc: BaseException) -> str:
 
 
 def _is_foreign(filename: str) -> bool:
-    """Tell whether a file is neither Python's nor the part of Chimera that loads plugins."""
-    if filename.startswith("<frozen importlib") or (filename.startswith(_HERE) and not filename.startswith(_PACKS)):
+    """Tell whether a file is a plugin's: neither Python's nor Chimera's, but for the bundled packs."""
+    if filename.startswith(("<frozen ", _CHIMERA)) and not filename.startswith(_PACKS):
         return False
     return not filename.startswith(_PYTHON) or "site-packages" in filename

@@ -99,11 +99,6 @@ class Ledger:
             self._entries = tuple(item for item in before if item is not entry)
             return len(self._entries) < len(before)
 
-    def withdraw(self, owner: Owner) -> None:
-        """Take out all that belongs to `owner`, at one moment."""
-        with _lock:
-            self._entries = tuple(entry for entry in self._entries if not entry.belongs_to(owner))
-
     def clear(self) -> None:
         with _lock:
             self._entries = ()

@@ -57,13 +57,17 @@ def _edge(start: str, edge: str) -> str:
         r"(?:(?<=[\\\[;][A-Za-z]{})|(?<=[%\[;][0-9A-Fa-f][0-9A-Fa-fm]{})"
         r"|(?<=(?:\\x[0-9A-Fa-f]{2}|[\[;][0-9]{2}m){})|(?<=\\u00[0-9A-Fa-f]{2}{}))"
     ).replace("{}", re.escape(start))
-    return f"(?:{before}|{_not_plain_words()})" if edge == "word" else f"(?:{before})"
+    if edge == "word":
+        before += f"|(?<=[0-9]{re.escape(start)})|{_not_plain_words()}"
+    return f"(?:{before})"
 
 
 def _not_plain_words() -> str:
-    """Refuse what reads like words joined by hyphens; three words are enough to tell."""
-    word = r"(?>(?:[A-Z]?[a-z]{1,20}){1,4}|[A-Z]{1,15}|)[0-9]{0,4}"
-    return rf"(?![a-z_-]{{8}}|(?>{word}(?:[-_]{{1,4}}{word}){{0,2}})(?![A-Za-z0-9]))"
+    """Refuse what reads like words and small numbers joined by hyphens; the first three parts are enough to tell."""
+    word = r"(?>(?:(?:[A-Z]?[a-z]{1,20}){1,4}|[A-Z]{1,15})[0-9]{0,2}|[0-9]{0,4})"
+    words = rf"(?>{word}(?:[-_]{{1,4}}{word}){{0,2}})(?![A-Za-z0-9])"
+    common = r"(?>[a-z]{1,20})[-_](?>[a-z]{1,20})(?![A-Za-z0-9])"  # decided quickly, since much of it is in any text
+    return f"(?!{common}|{words})"
 
 
 def _prefixed(name: str, starts: str, chars: str, least: int, edge: Literal["any", "token"] = "any") -> SecretRule:

@@ -248,6 +248,17 @@ def test_components_of_every_kind() -> None:
     assert chains() == {"context": [interceptor]}
 
 
+def test_loops_are_there_for_every_agent_of_the_process_and_go_with_their_plugin() -> None:
+    manager = PluginManager()
+    manager.load_plugin(plugin_class("p", lambda registry: registry.register_loop("mine", dict))())
+    assert PluginExtensionRegistry.get_loops() == {"mine": dict}
+    assert not chains()
+    manager.unload("p")
+    assert PluginExtensionRegistry.get_loops() == {}
+    ComponentRegistry().register_loop("own", list)()
+    assert PluginExtensionRegistry.get_loops() == {}
+
+
 def test_a_bundle_is_registered_and_taken_back_as_one() -> None:
     registry = ComponentRegistry()
     undo = registry.register_interceptors(Interceptors(context=[interceptor], tool_result=[interceptor, print]))

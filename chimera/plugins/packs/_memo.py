@@ -96,19 +96,31 @@ class Memos:
         self._sizes: dict[str, int] = {}
         self._total = 0
 
+    def messages(self, conversation: str, messages: list[Message]) -> list[Message]:
+        """Return the scrubbed messages of a conversation, as `ConversationMemo.messages` does."""
+        memo = self.of(conversation)
+        clean = memo.messages(messages)
+        self._weigh(conversation, memo)
+        return clean
+
     def of(self, conversation: str) -> ConversationMemo:
         """Return the memo of a conversation, a new one for a conversation that is new or forgotten."""
         with self._lock:
             memo = self._memos.get(conversation)
             if memo is None:
                 memo = self._memos[conversation] = ConversationMemo(self._scrub)
+                self._sizes[conversation] = 0
             self._memos.move_to_end(conversation)
-            self._total += len(memo) - self._sizes.get(conversation, 0)
-            self._sizes[conversation] = len(memo)
+            return memo
+
+    def _weigh(self, conversation: str, memo: ConversationMemo) -> None:
+        with self._lock:
+            if self._memos.get(conversation) is memo:
+                self._total += len(memo) - self._sizes[conversation]
+                self._sizes[conversation] = len(memo)
             while len(self._memos) > 1 and (len(self._memos) > _CONVERSATIONS or self._total > _MESSAGES):
                 forgotten, _ = self._memos.popitem(last=False)
                 self._total -= self._sizes.pop(forgotten)
-            return memo
 
     def clear(self) -> None:
         with self._lock:

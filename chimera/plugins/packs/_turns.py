@@ -6,8 +6,7 @@ an interceptor) are recognised as such, and where it cannot be told, the answer 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 from chimera.types import Message
 
@@ -17,68 +16,65 @@ _REMEMBERED = 6
 """How many messages at the end of a list are remembered: other interceptors may append a few of their own each time."""
 
 
-class _Seen(NamedTuple):
-    """A message, with how many user messages there are up to it and the latest of them."""
-
-    message: Message
-    users: int
-    latest: Message | None
-
-
 class UserTurns:
     """Follows one conversation. Holds on to a handful of its messages, whatever its length."""
 
-    __slots__ = ("_end", "_length")
+    __slots__ = ("_end", "_latest", "_length", "_users")
 
     def __init__(self) -> None:
-        self._length = 0
-        self._end: list[_Seen] = []
+        self._end: Sequence[Message] = ()
+        self._length = self._users = 0
+        self._latest: Message | None = None
 
     def look(self, messages: Sequence[Message]) -> bool:
         """Take in the messages of one provider call; tell whether there is a user message that was not there before."""
-        before, length = (self._end[-1] if self._end else None), self._length
-        known = self._known(messages)
-        kept = any(_is_in(seen.message, messages) for seen in self._end) if not known else True
-        self._scan(messages, known)
-        after = self._end[-1] if self._end else None
-        if after is None or after.latest is None:
-            return False
-        if before is None or before.latest is None:
-            return True
-        if known:
-            return after.users > before.users or not _alike(after.latest, before.latest)
-        if after.latest is before.latest:
-            return False
-        if kept or len(messages) <= length or not _alike(after.latest, before.latest):
-            return True
-        return after.users > before.users  # every message is another object and reads the same: a copy of the list
-
-    def _known(self, messages: Sequence[Message]) -> int:
-        """Return how many messages at the start of the list were there before, as the end of the old list shows."""
-        for back, seen in enumerate(reversed(self._end)):
-            index = self._length - 1 - back
-            if index < len(messages) and messages[index] is seen.message:
-                return index + 1
-        return 0
-
-    def _scan(self, messages: Sequence[Message], known: int) -> None:
-        if known:
-            del self._end[len(self._end) - (self._length - known) :]
+        index = self._in_place(messages)
+        if index is not None:
+            old, new = _users(self._end[index + len(self._end) - self._length + 1 :]), _users(messages[index + 1 :])
+            fresh, users = not _all_among(new, old), self._users - len(old) + len(new)
+            latest = new[-1] if new else None if old else self._latest
         else:
-            self._end.clear()
-        users, latest = (self._end[-1].users, self._end[-1].latest) if self._end else (0, None)
-        for message in messages[known:]:
-            if message.role == "user":
-                users, latest = users + 1, message
-            self._end.append(_Seen(message, users, latest))
-            if len(self._end) > _REMEMBERED:
-                del self._end[0]
-        self._length = len(messages)
+            everyone = _users(messages)
+            fresh, users = self._is_new_in_rewritten(messages, everyone), len(everyone)
+            latest = everyone[-1] if everyone else None
+        self._end, self._length = messages[-_REMEMBERED:], len(messages)
+        self._users, self._latest = users, latest
+        return fresh
+
+    def _in_place(self, messages: Sequence[Message]) -> int | None:
+        """Return the place of the last answer that stands where it stood; None when there is none, as in a rewritten
+        list. What users say is no landmark: it is what is looked for."""
+        for back, message in enumerate(reversed(self._end), start=1):
+            index = self._length - back
+            if _is_answer(message) and index < len(messages) and messages[index] is message:
+                return index
+        return None
+
+    def _is_new_in_rewritten(self, messages: Sequence[Message], everyone: Sequence[Message]) -> bool:
+        answers = {id(message): place for place, message in enumerate(self._end) if _is_answer(message)}
+        for index in range(len(messages) - 1, -1, -1):
+            place = answers.get(id(messages[index]))
+            if place is not None:  # cut or summarised up to here
+                return not _all_among(_users(messages[index + 1 :]), _users(self._end[place + 1 :]))
+        if not everyone:
+            return False
+        copied = len(messages) > self._length and len(everyone) == self._users
+        return not (copied and self._latest is not None and _alike(everyone[-1], self._latest))
+
+
+def _is_answer(message: Message) -> bool:
+    return message.role not in ("user", "system")
+
+
+def _users(messages: Iterable[Message]) -> list[Message]:
+    return [message for message in messages if message.role == "user"]
+
+
+def _all_among(new: Iterable[Message], old: Iterable[Message]) -> bool:
+    """Tell whether the old messages hold all the new ones, in their order."""
+    rest = iter(old)
+    return all(any(_alike(message, other) for other in rest) for message in new)
 
 
 def _alike(first: Message, second: Message) -> bool:
     return first is second or (first.content == second.content and first.content_blocks == second.content_blocks)
-
-
-def _is_in(message: Message, messages: Sequence[Message]) -> bool:
-    return any(item is message for item in messages)

@@ -83,10 +83,10 @@ class RedactorPlugin(BasePlugin):
 
     def _clean_request(self, request: ProviderRequest) -> ProviderRequest:
         run = current_run()
-        memo = self._memos.of(run.conversation_id if run is not None else "")
+        conversation = run.conversation_id if run is not None else ""
         clean = {
-            "messages": memo.messages(request.messages),
-            "tools": memo.tools(request.tools, self._tools),
+            "messages": self._memos.messages(conversation, request.messages),
+            "tools": self._memos.of(conversation).tools(request.tools, self._tools),
             "kwargs": self._kwargs(request.kwargs),
             "headers": self._cleaned_headers(request.headers),
         }
