@@ -37,16 +37,21 @@ def event_full_of_secrets(kind: type[Event]) -> Event:
     return kind(**{item.name: VALUES[str(item.type)] for item in names if str(item.type) in VALUES})
 
 
+def contents(event: Event) -> str:
+    """Return all that an event holds, what its own text leaves out too."""
+    return repr([getattr(event, item.name) for item in fields(event)])
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_event_shows_a_secret_in_any_field(kind: type[Event]) -> None:
     event = event_full_of_secrets(kind)
-    before = repr(event)
-    assert SECRET in before
+    before = contents(event)
+    assert before.count(SECRET) >= sum(str(item.type) in VALUES for item in fields(kind)) - 1
     shown = RedactionMiddleware()(event)
     assert type(shown) is kind
-    assert SECRET not in repr(shown)
+    assert SECRET not in contents(shown)
     assert (shown.type, shown.timestamp) == (event.type, event.timestamp)
-    assert repr(event) == before
+    assert contents(event) == before
 
 
 def test_every_kind_of_field_is_filled() -> None:
