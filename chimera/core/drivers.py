@@ -188,13 +188,11 @@ async def _consult(fn: Any) -> Any:
 
 async def _stream(call: WireCall, cancellation: CancellationToken | None) -> AsyncGenerator[tuple[bool, Any], None]:
     """Yield `(False, item)` for chunks and at last `(True, response)`."""
-    assert call.on_chunk is not None
     stream = getattr(call.provider, "async_stream", None)
     by_default = getattr(stream, "__func__", None) is Provider.async_stream
     if stream is None or (by_default and not _is_asynchronous(call.provider)):
         response = await _interruptible(_perform_async(call), cancellation)
-        item = call.on_chunk(StreamChunk(getattr(response, "content", ""), getattr(response, "thinking", "")))
-        if item is not None:
+        for item in _shown(call, StreamChunk(getattr(response, "content", ""), getattr(response, "thinking", ""))):
             yield False, item
         yield True, response
         return
@@ -207,8 +205,7 @@ async def _stream(call: WireCall, cancellation: CancellationToken | None) -> Asy
                     chunk = await _interruptible(anext(chunks), cancellation)
                 except StopAsyncIteration:
                     raise ProviderProtocolError("the stream ended without an answer") from None
-                item = call.on_chunk(chunk)
-                if item is not None:
+                for item in _shown(call, chunk):
                     yield False, item
                 response = chunk.response
         finally:
@@ -216,6 +213,16 @@ async def _stream(call: WireCall, cancellation: CancellationToken | None) -> Asy
             if close is not None:
                 await close()
     yield True, response
+
+
+def _shown(call: WireCall, chunk: StreamChunk) -> list[Any]:
+    """Return what whoever watches is shown of a chunk; one that holds thinking and text is shown in two."""
+    assert call.on_chunk is not None
+    parts = [chunk]
+    if chunk.thinking and chunk.text:
+        parts = [StreamChunk(thinking=chunk.thinking), StreamChunk(chunk.text)]
+    items = [call.on_chunk(part) for part in parts]
+    return [item for item in items if item is not None]
 
 
 @contextmanager

@@ -78,6 +78,11 @@ class Scene:
             effects.append(self.flow.send(self.perform(effects[-1])))
         return effects
 
+    def go_on(self, effect: Any) -> None:
+        """Perform this effect and all that follow."""
+        while True:
+            effect = self.flow.send(self.perform(effect))
+
 
 def length(*, listening: bool) -> int:
     scene, count, answer = Scene(listening=listening), 0, None
@@ -162,10 +167,8 @@ def test_a_cancelled_run_starts_no_further_group() -> None:
     effect = scene.advance(7)[-1]
     assert isinstance(effect, RunVetted)
     scene.run.cancellation.cancel()
-    results = scene.perform(effect)
     with pytest.raises(RunCancelled):
-        while True:
-            results = scene.perform(scene.flow.send(results))
+        scene.go_on(effect)
     assert tool_texts(scene.context.messages)[:2] == ["safe ran", "also_safe ran"]
     assert tool_texts(scene.context.messages)[3:5] == [NOT_STARTED] * 2
 
