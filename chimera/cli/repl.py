@@ -15,9 +15,9 @@ from chimera.cli.interrupts import Interrupts
 from chimera.cli.options import CodeOptions, Mode
 from chimera.cli.screen import Screen, make_console
 from chimera.cli.setup import Session, open_session
-from chimera.cli.text import clean
 from chimera.core.loop_events import LoopEventType
 from chimera.permissions.families import nearest
+from chimera.text import clean
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -152,8 +152,9 @@ class Repl:
         self._screen.note(f"project {session.project}")
         self._screen.note(f"{agent.agent.preset.name}, permissions: {session.mode}, plugins: {loaded}")
         for path in session.settings.files:
-            self._screen.note(f"settings {path}")
-        self._screen.note("say what to do; /help lists the commands, a \\ at the end of a line continues it")
+            here = path.is_relative_to(session.project)
+            self._screen.note(f"settings {path.relative_to(session.project) if here else path}")
+        self._screen.note("/help lists the commands; a \\ at the end of a line continues it")
         self._console.print()
 
     def _help(self) -> None:

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from chimera.cli.doctor import Finding, examine, run_doctor
+from chimera.cli.exits import OK, USAGE
+from chimera.plugins import PluginExtensionRegistry
+
+SECRET = "sk-abcdefghijklmnop"
+
+
+def found(project: Path) -> dict[str, Finding]:
+    findings = list(examine(project))
+    by_subject = {finding.subject: finding for finding in findings}
+    assert len(by_subject) == len(findings)
+    return by_subject
+
+
+def configure(project: Path, text: str) -> Path:
+    path = project / ".chimera" / "config.toml"
+    path.parent.mkdir()
+    path.write_text(text)
+    return path
+
+
+def test_a_fresh_machine_lacks_a_model_and_is_told_how_to_get_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_doctor(tmp_path) == USAGE
+    text = capsys.readouterr().out
+    assert text.rstrip().endswith("Not ready: model.")
+    assert "missing  model" in text
+    assert all(f"({number})" in text for number in (1, 2, 3))
+
+
+def test_with_a_key_it_is_ready(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
+    assert run_doctor(tmp_path) == OK
+    text = capsys.readouterr().out
+    assert "Ready: start with `chimera code`." in text
+    assert "ANTHROPIC_API_KEY set" in text
+    assert SECRET not in text
+
+
+def test_what_is_configured_is_told_with_its_place(tmp_path: Path) -> None:
+    path = configure(
+        tmp_path,
+        'model = "glm-5.2"\nbase_url = "http://localhost:1/v1"\npermission_mode = "accept-edits"\n'
+        '[permissions]\ndeny = ["Bash(rm:*)", "WebFetch"]\n[plugins.redactor]\n'
+        '[[hooks.Stop]]\n[[hooks.Stop.hooks]]\ntype = "command"\ncommand = "true"\n',
+    )
+    findings = found(tmp_path)
+    assert not any(finding.bad for finding in findings.values())
+    assert findings["model"].text == f"glm-5.2 at http://localhost:1/v1 ({path})"
+    assert findings["permissions"].text == "mode accept-edits; rules: 2 deny, 0 ask, 0 allow"
+    assert findings["plugin redactor"].text == str(path)
+    assert findings["hooks"].text == "Stop 1"
+    assert findings["project settings"].state == "ok"
+    assert findings["user settings"].state == "none"
+    assert "plan-gate" in findings["more plugins"].text
+    assert not PluginExtensionRegistry.get_all_interceptors()
+
+
+def test_every_fault_of_the_settings_is_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configure(tmp_path, "modle = 1\nmax_turns = 0\n")
+    assert run_doctor(tmp_path) == USAGE
+    text = capsys.readouterr().out
+    assert text.count("wrong    settings") == 2
+    assert "did you mean 'model'?" in " ".join(text.split())
+
+
+def test_a_plugin_that_cannot_be_loaded_is_wrong(tmp_path: Path) -> None:
+    path = configure(tmp_path, 'model = "faux"\n[plugins.redactor]\npatern = "x"\n[plugins.plan-gate]\n')
+    findings = found(tmp_path)
+    assert findings["plugin redactor"].state == "wrong"
+    assert findings["plugin redactor"].text.startswith(f"{path}: ")
+    assert findings["plugin plan-gate"].state == "ok"
+
+
+def test_what_is_not_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert found(tmp_path)["bash"] == Finding("missing", "bash", "commands of the agent run in it; install it")
