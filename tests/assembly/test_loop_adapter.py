@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +20,6 @@ from chimera.core.interception import InterceptDecision, Interceptors, current_r
 from chimera.core.loop import Loop, ReAct
 from chimera.core.loop_config import LoopConfig
 from chimera.core.loop_events import LoopEvent, LoopEventType
-from chimera.core.loops.tree_of_thought import TreeOfThought
 from chimera.core.tool import BaseTool
 from chimera.errors import MisuseError
 from chimera.permissions.base import PermissionAction, PermissionPolicy
@@ -51,12 +50,7 @@ def prepared(name: str) -> Any:
     """Return a provider whose script ends a lane of this name as a success; load the plugin that it needs."""
     if name in PLUGIN_LOOPS:
         load_loop(name)
-    return FauxProvider(_with_n_candidates(scene_of(name).script) if name == "tot" else list(scene_of(name).script))
-
-
-def _with_n_candidates(script: Sequence[Any]) -> list[Any]:
-    """Lanes sample three candidates a step."""
-    return [script[0], script[1], script[1], "2", "done", "done", "done"]
+    return scene_of(name).provider()
 
 
 def internal_calls(name: str) -> int:
@@ -132,8 +126,7 @@ def test_without_chains_nothing_differs(name: str) -> None:
     assert observed(Interceptors(allow, allow, allow, allow)) == plain
     if name in REAL_LOOPS:
         provider = prepared(name)
-        loop = TreeOfThought() if name == "tot" else scene_of(name).make(None)
-        ran = DRIVES["run"](loop, provider, [Probe()])
+        ran = DRIVES["run"](scene_of(name).make(None), provider, [Probe()])
         assert (provider.requests, ran.context.messages) == plain[:2]
 
 

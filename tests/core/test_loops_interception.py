@@ -201,9 +201,9 @@ def test_the_envelope_of_a_candidate_carries_its_temperature(drive: Any, tmp_pat
     scene = SCENES["tot"]
     provider = scene.provider()
     drive(scene.make(held_to(Interceptors(provider_request=[cool]))), provider, [Probe()], tmp_path)
-    assert seen == [{"temperature": 0.7}] * 4
+    assert seen == [{"temperature": 0.7}] * 6
     candidates = [request for request in provider.requests if request.tools is not None]
-    assert [dict(request.kwargs) for request in candidates] == [{"temperature": 0.25, "top_p": 0.5}] * 4
+    assert [dict(request.kwargs) for request in candidates] == [{"temperature": 0.25, "top_p": 0.5}] * 6
 
 
 @pytest.mark.parametrize("name", sorted(SCENES.keys() - {"tot"}))

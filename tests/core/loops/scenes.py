@@ -109,8 +109,8 @@ SCENES: dict[str, Scene] = {
         [calls(), "tried", "VERDICT: FAIL: no", "I was too quick", calls(), "done", "VERDICT: PASS"],
     ),
     "tot": Scene(
-        lambda config: TreeOfThought(9, 2, config),
-        [calls({"n": 1}), calls({"n": 2}), "2", "done", "done"],
+        lambda config: TreeOfThought(9, config=config),
+        [calls({"n": 1}), calls({"n": 2}), calls({"n": 2}), "2", "done", "done", "done"],
         internal=1,
     ),
     "plan-act": Scene(lambda config: PlanActLoop(config=config), [calls(), "the plan", calls(), "done"]),
