@@ -6,25 +6,32 @@ import asyncio
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from chimera.assembly.loop_adapter import adapt_loop
+import pytest
+
+from chimera.assembly.loop_adapter import REAL_LOOPS, adapt_loop
 from chimera.core.context import Context
 from chimera.core.loop import ReAct
 from chimera.core.loop_config import LoopConfig
 from chimera.core.loop_events import LoopEvent, LoopEventType, LoopResult
 from chimera.plugins import BasePlugin, PluginManager
 from chimera.types import AgentResult, Message, StepResult
-from tests.core.loops.scenes import OwnLoop
+from tests.core.loops.scenes import SCENES, OwnLoop, Scene
 
 __all__ = [
+    "LANES",
     "PLUGIN_LOOPS",
     "Forgetful",
     "LoopPlugin",
     "SelfDriving",
     "Wrapped",
+    "every_lane",
+    "internal_calls",
     "load_loop",
     "of_type",
+    "prepared",
     "result_of",
     "run_lane",
+    "scene_of",
 ]
 
 
@@ -62,6 +69,10 @@ PLUGIN_LOOPS: dict[str, Callable[..., Any]] = {
     "self-driving": SelfDriving,
     "wrapped": Wrapped,
 }
+
+
+LANES = [*REAL_LOOPS, *PLUGIN_LOOPS]
+every_lane = pytest.mark.parametrize("name", LANES)
 
 
 class LoopPlugin(BasePlugin):
@@ -103,3 +114,18 @@ def result_of(events: Sequence[LoopEvent]) -> LoopResult:
 
 def of_type(events: Sequence[LoopEvent], kind: LoopEventType) -> list[Any]:
     return [event.data for event in events if event.type is kind]
+
+
+def scene_of(name: str) -> Scene:
+    return SCENES[name] if name in REAL_LOOPS else SCENES["react"]
+
+
+def prepared(name: str) -> Any:
+    """Return a provider whose script ends a lane of this name as a success; load the plugin that it needs."""
+    if name in PLUGIN_LOOPS:
+        load_loop(name)
+    return scene_of(name).provider()
+
+
+def internal_calls(name: str) -> int:
+    return scene_of(name).internal

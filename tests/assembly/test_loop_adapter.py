@@ -3,36 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from chimera.assembly import AgentDriver, CodingAgent
 from chimera.assembly.loop_adapter import REAL_LOOPS, _made, adapt_loop, is_real_loop, lane_of, loop_names
-from chimera.core.cancellation import CancellationToken
 from chimera.core.context import Context
 from chimera.core.interception import InterceptDecision, Interceptors, current_run
 from chimera.core.loop import Loop, ReAct
 from chimera.core.loop_config import LoopConfig
-from chimera.core.loop_events import LoopEvent, LoopEventType
+from chimera.core.loop_events import LoopEventType
 from chimera.core.tool import BaseTool
 from chimera.errors import MisuseError
-from chimera.permissions.base import PermissionAction, PermissionPolicy
 from chimera.plugins import PluginExtensionRegistry
 from chimera.providers.faux import FauxProvider
-from chimera.types import Message, StepResult, ToolCall, ToolResult
-from tests.assembly.lanes import PLUGIN_LOOPS, load_loop, of_type, result_of, run_lane
+from chimera.types import Message, ToolCall, ToolResult
+from tests.assembly.lanes import (
+    LANES,
+    PLUGIN_LOOPS,
+    every_lane,
+    internal_calls,
+    load_loop,
+    of_type,
+    prepared,
+    result_of,
+    run_lane,
+    scene_of,
+)
 from tests.core.loops.marks import marking, seen_by_body, seen_by_request, tool_messages
-from tests.core.loops.scenes import DRIVES, SCENES, Probe, Scene, calls
+from tests.core.loops.scenes import DRIVES, Probe, calls
 
 T = LoopEventType
-LANES = [*REAL_LOOPS, *PLUGIN_LOOPS]
-every_lane = pytest.mark.parametrize("name", LANES)
 every_real_loop = pytest.mark.parametrize("name", REAL_LOOPS)
 
 
@@ -40,21 +44,6 @@ class Write(Probe):
     def __init__(self) -> None:
         super().__init__()
         self.effect = "write"  # type: ignore[assignment]
-
-
-def scene_of(name: str) -> Scene:
-    return SCENES[name] if name in REAL_LOOPS else SCENES["react"]
-
-
-def prepared(name: str) -> Any:
-    """Return a provider whose script ends a lane of this name as a success; load the plugin that it needs."""
-    if name in PLUGIN_LOOPS:
-        load_loop(name)
-    return scene_of(name).provider()
-
-
-def internal_calls(name: str) -> int:
-    return scene_of(name).internal
 
 
 @every_lane
@@ -173,138 +162,6 @@ def test_lanes_check_no_permissions(name: str, interceptors: Interceptors | None
 
 
 @every_lane
-def test_a_lane_that_fails_ends_with_an_error_and_a_result(name: str) -> None:
-    if name in PLUGIN_LOOPS:
-        load_loop(name)
-    script = (
-        [calls(), {"error": "the service is down"}]
-        if name != "tot"
-        else [*[calls()] * 3, {"error": "the service is down"}]
-    )
-    events = run_lane(name, FauxProvider(script), [Probe()], interceptors=marking())
-    assert of_type(events, T.ERROR) == ["ProviderError: the service is down"]
-    result = result_of(events)
-    assert result.reason == "error: ProviderError: the service is down"
-    assert [message.role for message in result.messages][-2:] == ["assistant", "tool"]
-
-
-@every_lane
-def test_a_lane_that_was_cancelled_before_it_began_sends_nothing(name: str) -> None:
-    token = CancellationToken()
-    token.cancel()
-    provider = prepared(name)
-    events = run_lane(name, provider, [Probe()], abort_signal=token)
-    assert (result_of(events).reason, provider.requests) == ("aborted", [])
-
-
-@every_lane
-@pytest.mark.parametrize("kind", [CancellationToken, threading.Event, asyncio.Event])
-def test_no_step_begins_after_a_cancellation(name: str, kind: Any) -> None:
-    signal = kind()
-    turn_off = signal.cancel if isinstance(signal, CancellationToken) else signal.set
-
-    class Stop(Probe):
-        def execute(self, args: dict[str, Any], env: Any = None) -> ToolResult:
-            turn_off()
-            return super().execute(args, env)
-
-    provider, tool = prepared(name), Stop()
-    events = run_lane(name, provider, [tool], abort_signal=signal)
-    assert result_of(events).reason == "aborted"
-    assert len(tool.entered) == 1
-    asked = len(provider.requests)
-    assert asked < len(provider._steps)
-    messages = result_of(events).messages
-    assert [call.id for message in messages for call in message.tool_calls] == [
-        message.call_id for message in messages if message.role == "tool"
-    ]
-
-
-@every_lane
-def test_a_cancelled_task_is_cancelled_and_its_tools_are_told(name: str) -> None:
-    class Wait(Probe):
-        def __init__(self) -> None:
-            super().__init__()
-            self.started, self.told = threading.Event(), threading.Event()
-
-        def execute(self, args: dict[str, Any], env: Any = None) -> ToolResult:
-            env.on_cancel(self.told.set)
-            self.started.set()
-            return ToolResult("told" if self.told.wait(10) else "forgotten")
-
-    tool = Wait()
-    context = Context()
-
-    async def main() -> list[LoopEvent]:
-        seen: list[LoopEvent] = []
-
-        async def iterate() -> None:
-            stream = adapt_loop(
-                name,
-                provider=prepared(name),
-                tools=[tool],
-                system_prompt=None,
-                messages=[Message.user("x")],
-                context=context,
-            )
-            async for event in stream:
-                seen.append(event)
-
-        task = asyncio.ensure_future(iterate())
-        await asyncio.to_thread(tool.started.wait, 10)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert await asyncio.to_thread(tool.told.wait, 10)
-        return seen
-
-    events = asyncio.run(main())
-    assert not of_type(events, T.RESULT)
-    assert context.messages[0] == Message.user("x")
-
-
-@every_lane
-def test_what_blocks_does_not_hold_the_event_loop(name: str) -> None:
-    """Model and tool wait for the event loop: were they to hold it, nobody would ever go on."""
-
-    class Waiting:
-        """A provider that can only be called synchronously."""
-
-        model_name = "waiting"
-
-        def __init__(self, inner: Any, loop: asyncio.AbstractEventLoop) -> None:
-            self.inner, self.loop = inner, loop
-
-        def complete(self, messages: Any, tools: Any = None, **options: Any) -> Any:
-            _meet(self.loop)
-            return self.inner.complete(messages, tools, **options)
-
-    class WaitingTool(Probe):
-        def execute(self, args: dict[str, Any], env: Any = None) -> ToolResult:
-            _meet(loops[0])
-            return super().execute(args, env)
-
-    loops: list[asyncio.AbstractEventLoop] = []
-
-    async def main() -> list[LoopEvent]:
-        loops.append(asyncio.get_running_loop())
-        provider = Waiting(prepared(name), loops[0])
-        stream = adapt_loop(
-            name, provider=provider, tools=[WaitingTool()], system_prompt=None, messages=[Message.user("x")]
-        )
-        return [event async for event in stream]
-
-    assert result_of(asyncio.run(main())).reason == "completed"
-
-
-def _meet(loop: asyncio.AbstractEventLoop) -> None:
-    reached = threading.Event()
-    loop.call_soon_threadsafe(reached.set)
-    if not reached.wait(10):
-        raise TimeoutError("the event loop is held")
-
-
-@every_lane
 def test_interceptors_know_the_lane(name: str) -> None:
     met: list[Any] = []
 
@@ -316,17 +173,6 @@ def test_interceptors_know_the_lane(name: str) -> None:
     run_lane(name, prepared(name), [Probe()], interceptors=chains, context=context, lane="left")
     assert {who.lane for who in met} == {"left"}
     assert {who.conversation_id for who in met} == {context.conversation_id}
-
-
-@every_lane
-def test_steps_are_bounded(name: str) -> None:
-    if name in PLUGIN_LOOPS:
-        load_loop(name)
-    provider = FauxProvider([calls()], on_exhausted="repeat")
-    result = result_of(run_lane(name, provider, [Probe()], max_steps=4, interceptors=marking()))
-    assert not result.success
-    limit = 9 if name in ("forgetful", "wrapped") else 4
-    assert len(tool_messages(result.messages)) == limit
 
 
 @every_lane
@@ -461,109 +307,6 @@ def test_a_plugin_that_is_refused_leaves_no_loop_behind() -> None:
     with pytest.raises(PluginError):
         PluginManager().load_plugin(Broken("program", ReAct))
     assert loop_names() == list(REAL_LOOPS)
-
-
-def broken_factory(config: LoopConfig | None = None) -> Loop:
-    raise OSError("no memory")
-
-
-@pytest.mark.parametrize(
-    ("factory", "words"),
-    [(broken_factory, "OSError: no memory"), (lambda config: object(), "object, which has no iter_steps")],
-)
-def test_a_loop_that_cannot_be_made_ends_the_lane(factory: Any, words: str) -> None:
-    load_loop("broken", factory)
-    events = run_lane("broken", FauxProvider("x"), interceptors=marking())
-    assert [event.type for event in events] == [T.ERROR, T.RESULT]
-    assert words in events[0].data
-    assert result_of(events).messages == [Message.user("Do the task.")]
-
-
-class Asking:
-    """A loop that drives itself and asks for approval of its own accord."""
-
-    def __init__(self, config: LoopConfig | None = None) -> None:
-        self.inner = ReAct(1, LoopConfig(permissions=DenyUnlessAsked()))
-
-    def iter_steps(self, *given: Any) -> Any:
-        return self.inner.iter_steps(*given)
-
-
-class DenyUnlessAsked(PermissionPolicy):
-    def evaluate(self, tool_name: str, args: Mapping[str, Any]) -> PermissionAction:
-        return PermissionAction.ASK
-
-
-def test_nobody_answers_questions_in_a_lane() -> None:
-    load_loop("asking", Asking)
-    tool = Probe()
-    events = run_lane("asking", FauxProvider([calls()]), [tool])
-    assert tool.entered == []
-    assert [event.type for event in events] == [T.ASSISTANT, T.TOOL_USE, T.TOOL_RESULT, T.RESULT]
-    assert "nobody is there to be asked" in of_type(events, T.TOOL_RESULT)[0][1].error
-    assert result_of(events).reason == "error: the run did not finish within 1 steps"
-
-
-def junk_steps(*_given: Any) -> Any:
-    yield StepResult(None, [], step=1)
-    return "done"
-
-
-def raising_steps(*_given: Any) -> Any:
-    raise OSError("no steps")
-
-
-def unclosable_steps(*_given: Any) -> Any:
-    try:
-        yield StepResult(Message.assistant("one"), step=1)
-    finally:
-        raise OSError("cannot stop")
-
-
-@pytest.mark.parametrize(
-    ("steps", "failure"),
-    [
-        (junk_steps, "TypeError: the loop ended with a str, which is no AgentResult"),
-        (raising_steps, "OSError: no steps"),
-        (lambda *_given: 5, "TypeError: 'int' object is not an iterator"),
-        (lambda *_given: iter(["junk"]), "TypeError: the loop took a step that is a str, which is no StepResult"),
-    ],
-)
-def test_a_loop_that_drives_itself_badly_ends_with_an_error(steps: Any, failure: str) -> None:
-    load_loop("bad", lambda config: SimpleNamespace(iter_steps=steps))
-    events = run_lane("bad", FauxProvider("x"))
-    assert [event.type for event in events] == [T.ERROR, T.RESULT]
-    assert (events[0].data, result_of(events).reason) == (failure, f"error: {failure}")
-
-
-def test_a_loop_that_cannot_be_stopped_says_so() -> None:
-    token = CancellationToken()
-    load_loop("bad", lambda config: SimpleNamespace(iter_steps=unclosable_steps))
-
-    async def main() -> list[LoopEvent]:
-        events = []
-        stream = adapt_loop(
-            "bad", provider=FauxProvider("x"), tools=[], system_prompt=None, messages=[], abort_signal=token
-        )
-        async for event in stream:
-            events.append(event)
-            token.cancel()
-        return events
-
-    events = asyncio.run(main())
-    assert [event.type for event in events] == [T.ASSISTANT, T.ERROR, T.RESULT]
-    assert events[1].data == "OSError: cannot stop"
-
-
-def test_a_factory_may_be_anything_that_can_be_called() -> None:
-    class Factory:
-        __signature__ = "junk"
-
-        def __call__(self, config: LoopConfig | None = None) -> Loop:
-            return ReAct(9, config)
-
-    load_loop("made", Factory())
-    assert result_of(run_lane("made", FauxProvider("x"))).output == "x"
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,19 @@ from typing import Any
 import pytest
 
 from chimera.assembly import AgentDriver, CodingAgent
+from chimera.assembly.loop_adapter import REAL_LOOPS
 from chimera.core import InterceptDecision, Interceptors, ProviderRequest
 from chimera.core.loop_events import LoopEventType
 from chimera.core.tool import BaseTool
 from chimera.plugins import BasePlugin, PluginExtensionRegistry, PluginManager
+from chimera.plugins.packs import PlanGatePlugin
 from chimera.providers.faux import FauxProvider
 from chimera.session import AgentSession
 from chimera.testing import create_assembled_harness
+from chimera.tools.think import ThinkTool
 from chimera.types import Message, ToolCall, ToolResult
+from tests.assembly.lanes import PLUGIN_LOOPS, every_lane, load_loop, prepared, scene_of
+from tests.core.loops.scenes import Probe
 
 ECHO_ONCE: list[Any] = [{"tool_calls": [{"name": "echo", "arguments": {"text": "hi"}}]}, "done"]
 
@@ -212,3 +217,46 @@ def test_a_wire_rewrite_by_a_plugin_leaves_the_durable_conversation_alone() -> N
         run = harness.run("a secret")
         assert harness.provider.requests[0].messages[-1].content == "a [gone]"
         assert run.messages[0].content == "a secret"
+
+
+@every_lane
+def test_a_loaded_policy_gates_every_lane(name: str) -> None:
+    """Loaded between turns it takes effect on the next one, in whichever loop; unloaded it is gone."""
+    provider = FauxProvider([step if isinstance(step, str) else {"text": "no"} for step in scene_of(name).script])
+    if name in PLUGIN_LOOPS:
+        load_loop(name)
+    manager, agent = PluginManager(), AgentDriver(provider=provider, tools_override=[Echo()], loop=name)
+    asyncio.run(agent.send("one"))
+    before = len(provider.requests)
+    manager.load_plugin(OneSeam("p", "context", lambda messages: InterceptDecision.block("closed")))
+    blocked = asyncio.run(agent.send("two"))
+    assert (blocked.reason, blocked.output) == ("interceptor_blocked: closed", "Blocked by interceptor: closed")
+    assert len(provider.requests) == before
+    manager.unload("p")
+    assert asyncio.run(agent.send("three")).reason == "completed"
+
+
+@every_lane
+def test_a_tool_gate_of_a_plugin_is_read_as_a_denial_in_every_lane(name: str) -> None:
+    PluginManager().load_plugin(OneSeam("p", "tool_call", blocker("gated")))
+    provider, probe = prepared(name), Probe()
+    agent = CodingAgent(provider=provider, tools_override=[probe], loop=name)
+    result = asyncio.run(agent.run("go"))
+    assert probe.entered == []
+    assert set(tool_messages(result.messages)) == {"Blocked by interceptor: gated"}
+
+
+@pytest.mark.parametrize("name", REAL_LOOPS)
+def test_a_plan_gate_holds_in_every_strategy(name: str) -> None:
+    """Writing is refused until a plan is recorded, and what the loop says in its own name closes the gate again."""
+    PluginManager().load_plugin(PlanGatePlugin(gated_tools=["probe"]))
+    think = {"tool_calls": [{"name": "think", "arguments": {"thought": "a plan"}}]}
+    write: Any = {"tool_calls": [{"name": "probe", "arguments": {}}]}
+    each = 3 if name == "tot" else 1
+    provider, probe = FauxProvider([step for step in (write, think, write, "done") for _ in range(each)]), Probe()
+    agent = CodingAgent(provider=provider, tools_override=[probe, ThinkTool()], loop=name)
+    result = asyncio.run(agent.run("go"))
+    refused, _, allowed = tool_messages(result.messages)
+    assert refused.startswith("Blocked by interceptor: plan-gate: no plan has been recorded")
+    assert allowed == "the probe says 1"
+    assert len(probe.entered) == 1
