@@ -86,6 +86,19 @@ class ToolResult:
     def success(self) -> bool:
         return self.error is None
 
+    def sealed(self) -> ToolResult:
+        """Return this result with metadata that nobody can edit in place, for those who only look.
+
+        Metadata that nests too deep to be copied is left out, and says so.
+        """
+        if type(self.metadata) is FrozenDict:
+            return self
+        try:
+            metadata = freeze(self.metadata)
+        except ValueError as exc:
+            metadata = FrozenDict({"left_out": str(exc)})
+        return ToolResult(self.output, self.error, metadata)
+
 
 @dataclass(slots=True)
 class PendingApproval:

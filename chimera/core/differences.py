@@ -6,6 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from chimera.core.decisions import ProviderRequest
+from chimera.frozen import freeze
 from chimera.types import Message
 
 __all__ = ["difference"]
@@ -15,7 +16,7 @@ _AT_MOST = 20
 
 
 def difference(before: Any, after: Any) -> tuple[Any, Any]:
-    """Return what differs, as it was and as it is.
+    """Return what differs, as it was and as it is, in values that cannot be edited: they are still in use.
 
     Calls and results are returned whole. Of message lists the newest messages that are in one of them only are
     returned, as tuples; of envelopes the fields that differ, as dicts.
@@ -24,7 +25,7 @@ def difference(before: Any, after: Any) -> tuple[Any, Any]:
         return _messages(before, after)
     if isinstance(before, ProviderRequest):
         return _envelopes(before, after)
-    return before, after
+    return before.sealed(), after.sealed()
 
 
 def _messages(before: list[Message], after: list[Message]) -> tuple[Any, Any]:
@@ -43,4 +44,4 @@ def _envelopes(before: ProviderRequest, after: ProviderRequest) -> tuple[Any, An
             one, other = _messages(one, other)
         if one != other:
             was[item.name], became[item.name] = one, other
-    return was, became
+    return freeze(was), freeze(became)

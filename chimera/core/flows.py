@@ -245,7 +245,8 @@ def _refuse(run: Run, call: ToolCall, text: str, outcome: str) -> Answered:
 
 def answer_call(run: Run, call: ToolCall, result: ToolResult, outcome: str) -> Answered:
     """Tell everybody how a call ended."""
-    run.publish(ToolResultEvent, call=call, result=result, outcome=outcome)
+    if run.wants("tool_result"):
+        run.publish(ToolResultEvent, call=call, result=result.sealed(), outcome=outcome)
     run.note(LoopEventType.TOOL_RESULT, (call, result))
     return Answered(call, result, outcome)
 

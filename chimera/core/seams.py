@@ -176,24 +176,24 @@ def _tell(
         return
     spent = (perf_counter_ns() - started) / 1000
     call = judged if seam is _TOOL_CALL else call
-    before, after = _change(seam, verdict, judged, value)
     who = watch.identity
-    event = InterceptorEvent(
-        seam=seam.name,
-        decision=verdict,
-        reason=reason,
-        tool_name=call.name if call else None,
-        call_id=call.id if call else None,
-        interceptor=interceptor_name(fn),
-        duration_us=spent,
-        run_id=who.run_id if who else "",
-        conversation_id=who.conversation_id if who else "",
-        lane=who.lane if who else "",
-        depth=who.depth if who else 0,
-        before=before,
-        after=after,
-    )
     try:
+        before, after = _change(seam, verdict, judged, value)
+        event = InterceptorEvent(
+            seam=seam.name,
+            decision=verdict,
+            reason=reason,
+            tool_name=call.name if call else None,
+            call_id=call.id if call else None,
+            interceptor=interceptor_name(fn),
+            duration_us=spent,
+            run_id=who.run_id if who else "",
+            conversation_id=who.conversation_id if who else "",
+            lane=who.lane if who else "",
+            depth=who.depth if who else 0,
+            before=before,
+            after=after,
+        )
         watch.observe(event)
     except Exception:  # whoever watches cannot break a decision
         _log.warning("an observer of interceptor decisions raised and is skipped", exc_info=True)
@@ -203,7 +203,7 @@ def _change(seam: _Seam, verdict: str, judged: Any, value: Any) -> tuple[Any, An
     """What there is to see of a change; of a refusal, only the call: a result that is withheld stays so."""
     if verdict == "replaced":
         return difference(judged, value)
-    return (judged if seam is _TOOL_CALL else None), None
+    return (judged.sealed() if seam is _TOOL_CALL else None), None
 
 
 def _reason_text(reason: Any, fn: Interceptor) -> str:

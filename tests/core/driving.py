@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,6 +36,7 @@ __all__ = [
     "call",
     "calling",
     "drive",
+    "edits",
     "every_mode",
     "held",
     "step_mode",
@@ -280,3 +283,28 @@ def assert_acceptable(messages: Sequence[Message]) -> None:
 
 def call(name: str = "note", arguments: dict[str, Any] | None = None, call_id: str = "c1") -> ToolCall:
     return ToolCall(call_id, name, arguments or {})
+
+
+def _attempts(*values: Any) -> Iterator[Callable[[], Any]]:
+    """Yield every edit that somebody could think of making to what a seam hands out."""
+    for value in values:
+        if isinstance(value, list):
+            yield from (value.clear, value.reverse, value.pop, partial(value.append, "junk"))
+            yield partial(value.__setitem__, 0, "junk")
+            yield from _attempts(*value)
+        elif isinstance(value, dict):
+            yield from (value.clear, value.popitem, partial(value.update, n=666), partial(value.setdefault, "extra", 1))
+            yield from _attempts(*value.values())
+        elif isinstance(value, tuple):
+            yield from _attempts(*value)
+        elif hasattr(value, "__dataclass_fields__"):
+            for name in value.__dataclass_fields__:
+                yield from _attempts(getattr(value, name))
+                yield partial(setattr, value, name, "junk")
+
+
+def edits(*values: Any) -> None:
+    """Try every edit that somebody could think of."""
+    for attempt in list(_attempts(*values)):
+        with contextlib.suppress(TypeError, AttributeError, IndexError, KeyError):
+            attempt()

@@ -21,7 +21,8 @@ CALL = ToolCall("1", "bash", {"command": "ls"})
 
 
 def told() -> tuple[EventBus, list[Any]]:
-    bus, heard = EventBus(), []
+    bus = EventBus()
+    heard: list[Any] = []
     bus.subscribe(InterceptorEvent, heard.append)
     return bus, heard
 

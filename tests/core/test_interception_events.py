@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
 from chimera.core.agent_loop import AgentLoop
 from chimera.core.context import Context
-from chimera.core.interception import InterceptDecision, Interceptors, interceptor_name
+from chimera.core.interception import InterceptDecision, Interceptors, ProviderRequest, interceptor_name
 from chimera.core.loop import ReAct
 from chimera.core.loop_config import LoopConfig
 from chimera.core.seams import Watch, intercept_tool_call
@@ -16,7 +17,7 @@ from chimera.events import EventBus, InterceptorEvent
 from chimera.providers.faux import FauxProvider
 from chimera.secrets import RedactionMiddleware
 from chimera.types import Message, ToolCall, ToolResult
-from tests.core.driving import Boom, Note, call, calling, drive, every_mode, held
+from tests.core.driving import Boom, Note, Ran, call, calling, drive, edits, every_mode, held
 
 allow, replace, block = InterceptDecision.allow, InterceptDecision.replace, InterceptDecision.block
 
@@ -147,23 +148,36 @@ def test_an_interrupt_inside_a_subscriber_comes_out(mode: str, interrupt: type[B
         drive(mode, SCRIPT, [Note()], held(CHAINS, event_bus=bus, secrets_redaction=False))
 
 
+def rewrite(request: ProviderRequest) -> InterceptDecision:
+    return replace(dataclasses.replace(request, kwargs={"top_p": [0.5]}, headers={"A": "new"}, model="other"))
+
+
 @every_mode
 def test_an_observer_cannot_change_what_it_observes(mode: str) -> None:
-    def meddle(event: Any) -> None:
-        for name in ("decision", "reason"):
-            with pytest.raises(AttributeError):
-                setattr(event, name, "changed")
-        if hasattr(event, "call"):
-            event.call.arguments.clear()
+    """Not the run, and not what the next observer hears: each event is tried with every edit there is."""
 
-    bus = EventBus()
-    bus.subscribe("*", meddle)
-    chains = Interceptors(tool_call=[lambda c: block("no") if c.name == "gated" else None])
-    note = Note()
-    script = [calling(("note", {"n": 1}), "gated"), "done"]
-    ran = drive(mode, script, [note, Note("gated")], held(chains, event_bus=bus, secrets_redaction=False))
-    assert note.entered == [{"n": 1}]
-    assert ran.answers == ["noted", "Blocked by interceptor: no"]
+    def run(observer: Any) -> Ran:
+        bus = EventBus()
+        bus.subscribe("*", observer)
+        chains = Interceptors(
+            [on_context],
+            [rewrite],
+            [lambda c: block("no") if c.name == "gated" else replace(ToolCall("", c.name, {"n": [1]}))],
+            [lambda _, result: replace(ToolResult("new", None, {"k": [1, {}]}))],
+        )
+        provider = FauxProvider([calling("note", "gated"), "done"], headers={"A": "own"})
+        tools = [Note(says=ToolResult("old", None, {"k": [2]})), Note("gated")]
+        return drive(mode, provider, tools, held(chains, event_bus=bus, secrets_redaction=False))
+
+    meddled, plain = run(edits), run(lambda _: None)
+    assert (meddled.messages, meddled.requests, meddled.steps) == (plain.messages, plain.requests, plain.steps)
+    assert [_facts(event) for event in meddled.bus] == [_facts(event) for event in plain.bus]
+    assert plain.requests[0].kwargs == {"top_p": [0.5], "model": "other"}
+
+
+def _facts(event: Any) -> Any:
+    own = ("timestamp", "run_id", "conversation_id", "duration_us")
+    return {name: getattr(event, name) for name in event.__dataclass_fields__ if name not in own}
 
 
 @every_mode

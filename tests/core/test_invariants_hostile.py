@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import time
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,7 +23,7 @@ from chimera.core.loop_config import LoopConfig
 from chimera.core.tool import BaseTool
 from chimera.providers.faux import FauxProvider
 from chimera.types import Message, ToolCall, ToolResult
-from tests.core.driving import Note, Ran, assert_acceptable, calling, drive, every_mode, held
+from tests.core.driving import Note, Ran, assert_acceptable, calling, drive, edits, every_mode, held
 
 allow, replace, block = InterceptDecision.allow, InterceptDecision.replace, InterceptDecision.block
 every_seam = pytest.mark.parametrize("seam", SEAMS)
@@ -49,30 +47,6 @@ def same(ran: Ran, control: Ran) -> bool:
         control.steps,
         control.output,
     )
-
-
-def _attempts(*values: Any) -> Iterator[Callable[[], Any]]:
-    """Yield every edit that somebody could think of making to what a seam hands out."""
-    for value in values:
-        if isinstance(value, list):
-            yield from (value.clear, value.reverse, value.pop, partial(value.append, "junk"))
-            yield partial(value.__setitem__, 0, "junk")
-            yield from _attempts(*value)
-        elif isinstance(value, dict):
-            yield from (value.clear, value.popitem, partial(value.update, n=666), partial(value.setdefault, "extra", 1))
-            yield from _attempts(*value.values())
-        elif isinstance(value, tuple):
-            yield from _attempts(*value)
-        elif hasattr(value, "__dataclass_fields__"):
-            for name in value.__dataclass_fields__:
-                yield from _attempts(getattr(value, name))
-                yield partial(setattr, value, name, "junk")
-
-
-def edits(*values: Any) -> None:
-    for attempt in list(_attempts(*values)):
-        with contextlib.suppress(TypeError, AttributeError, IndexError, KeyError):
-            attempt()
 
 
 @every_mode
