@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from chimera.core.loop_config import LoopConfig
+from tests.architecture.source import ROOT, python_files
 from tests.core.loops.coverage import LOOPS, SITUATIONS, Record, Seen, Subject, cell, measured
 from tests.core.loops.coverage_table import PAGE, rendered, tables, updated
 from tests.core.loops.scenes import SCENES
@@ -50,13 +51,22 @@ def test_the_page_shows_what_was_recorded() -> None:
 
 def test_every_loop_is_recorded() -> None:
     """A loop that is added to the package has to be added here."""
-    from tests.architecture.source import python_files
-
     files = {file for file in python_files("chimera") if file.startswith("chimera/core/loops/") and "/_" not in file}
     assert len(files) == 7
     loops = {type(scene.make(None)).__module__.replace(".", "/") + ".py" for scene in SCENES.values()}
     assert files <= loops
     assert len(LOOPS) == len(SCENES) + 1
+
+
+def test_internal_calls_are_asked_for_at_two_places_which_say_why() -> None:
+    sites = []
+    for file in python_files("chimera"):
+        lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+        found = [number for number, line in enumerate(lines) if "CompleteInternally(" in line and "class" not in line]
+        for number in found:
+            assert "Not intercepted: " in "".join(lines[number - 3 : number]), f"{file} does not say why"
+        sites += [file] * len(found)
+    assert sites == ["chimera/core/loops/autonomous.py", "chimera/core/loops/tree_of_thought.py"]
 
 
 @pytest.mark.parametrize("seam", sorted(ALL))
