@@ -19,14 +19,20 @@ from chimera.types import Message, ToolCall, ToolResult
 
 __all__ = ["RedactorPlugin"]
 
+_OWN_KEY = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key"})
+
 
 class RedactorPlugin(BasePlugin):
     """Scrubs secrets out of provider requests, and out of what tools answer.
 
     A request is scrubbed for the wire alone, the conversation keeps its originals: the system prompt, every message,
     tool-call arguments at any depth with the keys of their dicts, tool descriptions and schemas, texts in `kwargs`,
-    and headers. Headers named in `headers`, in upper or lower case, are replaced as a whole. Output and error text of a
-    tool are scrubbed for good. What stays as it is: images, the metadata of results, ids, roles and tool names.
+    and headers. Output and error text of a tool are scrubbed for good. What stays as it is: images, the metadata of
+    results, ids, roles and tool names.
+
+    Headers named in `headers`, in upper or lower case, are replaced as a whole, and the texts of others are scrubbed.
+    Without `Authorization` among them, the headers that carry a provider's own key pass as they are: the service
+    cannot be used without it.
 
     `pattern`, a regular expression, takes the place of the rules of `chimera.secrets`; with a group named `secret`
     only that group is replaced. `replacement` is what stands in the place of a secret.
@@ -139,7 +145,10 @@ class RedactorPlugin(BasePlugin):
         return headers if clean == headers else clean
 
     def _header(self, name: str, text: str) -> str:
-        return self._replacement if name.lower() in self._headers else self._text(text)
+        known = name.lower()
+        if known in self._headers:
+            return self._replacement
+        return text if known in _OWN_KEY and "authorization" not in self._headers else self._text(text)
 
     def _value(self, value: Any) -> Any:
         return scrub_value(value, self._text)

@@ -137,8 +137,21 @@ def test_without_a_header_surface_there_are_no_headers_to_replace() -> None:
     assert seams().request([Message.user(SECRET)], headers=None).headers is None
 
 
-def test_no_named_headers_at_all() -> None:
-    assert seams(headers=()).request([], headers={"Authorization": "plain"}).headers == {"Authorization": "plain"}
+OWN = {"Authorization": f"Bearer {SECRET}", "X-Api-Key": SECRET, "X-Note": SECRET}
+
+
+def test_headers_that_are_not_named_are_scrubbed() -> None:
+    sent = seams().request([], headers=OWN)
+    assert sent.headers == dict.fromkeys(OWN, "[redacted]")
+    sent = seams(headers=["x-note", "authorization"]).request([], headers=OWN)
+    assert sent.headers == dict.fromkeys(OWN, "[redacted]")
+
+
+@pytest.mark.parametrize("named", [(), ("x-other",)])
+def test_the_providers_own_key_passes_when_it_is_wanted_so(named: tuple[str, ...]) -> None:
+    sent = seams(headers=named).request([Message.user(SECRET)], headers=OWN)
+    assert sent.headers == {**OWN, "X-Note": "[redacted]"}
+    assert sent.messages[0].content == "[redacted]"
 
 
 @pytest.mark.parametrize("pattern", [r"acme-[0-9a-f]{4}", re.compile(r"ACME-[0-9A-F]{4}", re.IGNORECASE)])
