@@ -11,18 +11,19 @@ from chimera.core.engine import Program
 from chimera.core.loop import Loop
 from chimera.core.loop_config import LoopConfig
 from chimera.core.loops._parts import Turns, at_least
-from chimera.core.loops._plans import STEP_REPORT, failure_of, plan_steps
+from chimera.core.loops._plans import STEP_REPORT, answer_in, failure_of, plan_steps
 from chimera.types import Message
 
 __all__ = ["PlanAndExecute"]
 
 _FORM = (
     "Answer with the plan alone: a numbered list, one step a line, in the order in which to do them. If nothing is "
-    "left to do step by step, answer the task itself, without a list."
+    "left to do, begin with ANSWER: and answer the task itself."
 )
 _PLAN = f"Plan this task before you change anything; look around with your tools where you need to. {_FORM}"
 _REPLAN = "The plan does not work. {failure}\nPlan what is left of the task anew. " + _FORM
 _STEP = "Step {number} of {total}: {step}\nDo this step now, and only this one. " + STEP_REPORT
+_WHOLE = "carry out the plan"
 _LAST = " This is the last step: end with the answer to the whole task."
 
 
@@ -31,7 +32,8 @@ class PlanAndExecute(Loop):
 
     The model writes a plan as a numbered list and carries out each step as a ReAct run of its own, all in one
     conversation. A step fails when its report says so; then the rest is planned anew, at most `max_replans` times. A
-    planner that answers without a list has answered the task. `max_steps` bounds the model's turns, planning included.
+    plan that is no list is one step. A planner that begins with `ANSWER:` has answered the task. `max_steps` bounds the
+    model's turns, planning included.
 
     Source: Wang et al., "Plan-and-Solve Prompting", 2023, with an executor and a replanner for each step.
     """
@@ -49,10 +51,12 @@ class PlanAndExecute(Loop):
         for _ in range(self.max_replans + 1):
             context.add(Message.user(request))
             planned = yield from turns.work(context)
-            steps = plan_steps(planned.output) if planned.success else []
-            if not steps:
-                return planned if planned.output else planned._replace(output=text)
-            outcome, failure = yield from _execute(context, turns, steps)
+            if not planned.success:
+                return planned._replace(output=planned.output or text)
+            answer = answer_in(planned.output)
+            if answer is not None:
+                return Outcome(answer)
+            outcome, failure = yield from _execute(context, turns, plan_steps(planned.output) or [_WHOLE])
             if not failure:
                 return outcome
             request, text = _REPLAN.format(failure=failure), outcome.output

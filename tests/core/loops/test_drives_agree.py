@@ -23,6 +23,7 @@ TEXTS = st.sampled_from(
         "done",
         "",
         "1. look\n2. act",
+        "ANSWER: yes",
         "- look\n- act",
         "STEP FAILED: no way",
         "VERDICT: PASS",

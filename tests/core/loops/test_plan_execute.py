@@ -44,9 +44,17 @@ def test_the_planner_may_look_around_first() -> None:
     assert [message.role for message in context.messages[1:5]] == ["user", "assistant", "tool", "assistant"]
 
 
-def test_an_answer_without_a_list_is_the_answer() -> None:
-    result, provider, _, _ = run(["It is painted already."])
+def test_a_planner_may_answer_the_task() -> None:
+    result, provider, _, _ = run(["ANSWER: It is painted already."])
     assert (result.output, result.success, len(provider.requests)) == ("It is painted already.", True, 1)
+
+
+@pytest.mark.parametrize("plan", ["First I paint it.", "", "The ANSWER: is paint"])
+def test_a_plan_without_a_list_is_one_step(plan: str) -> None:
+    result, provider, context, probe = run([plan, calls(), "painted"])
+    assert (result.output, result.success, len(provider.requests)) == ("painted", True, 3)
+    assert said_by_loop(context)[1].startswith("Step 1 of 1: carry out the plan\n")
+    assert len(probe.entered) == 1
 
 
 def test_a_failed_step_has_the_rest_planned_anew() -> None:
@@ -69,7 +77,7 @@ def test_a_failed_step_has_the_rest_planned_anew() -> None:
 
 
 def test_a_replan_may_answer_the_task() -> None:
-    result, _, _, _ = run(["1. paint", "STEP FAILED: rain", "It cannot be painted today."])
+    result, _, _, _ = run(["1. paint", "STEP FAILED: rain", "**ANSWER:** It cannot be painted today."])
     assert (result.output, result.success) == ("It cannot be painted today.", True)
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chimera.core.loops._plans import failure_of, plan_steps
+from chimera.core.loops._plans import answer_in, failure_of, plan_steps
 
 LINE = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=30)
 
@@ -39,6 +39,22 @@ def test_a_numbered_list_reads_as_it_was_written(lines: list[str]) -> None:
 def test_any_text_can_be_read(text: str) -> None:
     assert all(step.strip() for step in plan_steps(text))
     assert failure_of(text) is None or failure_of(text)
+
+
+@pytest.mark.parametrize(
+    ("plan", "answer"),
+    [
+        ("ANSWER: 4", "4"),
+        ("\n**ANSWER:** 4\n5\n", "4\n5"),
+        ("ANSWER:", ""),
+        ("ANSWER 4", None),
+        ("The ANSWER: 4", None),
+        ("1. find the ANSWER: it is there", None),
+        ("", None),
+    ],
+)
+def test_answers_are_read(plan: str, answer: str | None) -> None:
+    assert answer_in(plan) == answer
 
 
 @pytest.mark.parametrize(
