@@ -160,9 +160,9 @@ def test_redactor_the_conversation_keeps_what_was_said_and_not_what_tools_answer
 
 @every_drive
 def test_redactor_headers_of_the_call_are_replaced_and_the_providers_own_stay(drive: Drive, tmp_path: Path) -> None:
-    talk = Talk(tmp_path, ["done"], RedactorPlugin(headers=["x-trace"]))
+    talk = Talk(tmp_path, ["done"], RedactorPlugin(headers=["authorization", "x-trace"]))
     drive(talk, "go")
-    assert talk.provider.requests[0].headers == {"Authorization": "Bearer [redacted]", "X-Trace": "[redacted]"}
+    assert talk.provider.requests[0].headers == {"Authorization": "[redacted]", "X-Trace": "[redacted]"}
     assert talk.provider.request_headers == {"Authorization": "Bearer own-key-1234", "X-Trace": "t"}
 
 
