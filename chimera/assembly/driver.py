@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from chimera.assembly.coding_agent import CodingAgent
+from chimera.assembly.journal import Journal
 from chimera.assembly.turn import Turn
 from chimera.core.cancellation import CancellationToken
 from chimera.core.context import Context
@@ -26,7 +27,8 @@ _LINE_LIMIT = 200
 class AgentDriver:
     """Holds the conversation and runs one turn at a time.
 
-    `interactive` streams the model's text as it is written. All other arguments are those of `CodingAgent`.
+    `interactive` streams the model's text as it is written. `journal` records the conversation, and begins it with what
+    the journal already holds; whoever made it closes it. All other arguments are those of `CodingAgent`.
     """
 
     def __init__(
@@ -36,13 +38,15 @@ class AgentDriver:
         preset: str = "coding_agent",
         *,
         interactive: bool = True,
+        journal: Journal | None = None,
         **agent_kwargs: Any,
     ) -> None:
         self.agent = CodingAgent(model, project_dir, preset, **agent_kwargs)
         self.interactive = interactive
         self.total_cost = 0.0
         self.turn_count = 0
-        self._context = Context()
+        self.journal = journal
+        self._context = Context() if journal is None else journal.context()
         self._queue = MessageQueue()
         self._token: CancellationToken | None = None
 
@@ -86,15 +90,17 @@ class AgentDriver:
             token.cancel()
 
     def clear(self) -> None:
-        """Begin a new conversation."""
+        """Begin a new conversation; a journal ends, and `journal` is a new one."""
         self._require_rest("clear the conversation")
-        self._context = Context()
+        if self.journal is not None:
+            self.journal = self.journal.renew()
+        self._context = Context() if self.journal is None else self.journal.context()
         self._queue.clear()
 
     def load_history(self, messages: Iterable[Message]) -> None:
         """Go on from `messages` (without a system prompt) in place of the conversation so far."""
         self._require_rest("load a conversation")
-        self._context = Context(messages=messages)
+        self._context = Context(messages=messages) if self.journal is None else self.journal.context(messages)
 
     def _require_rest(self, what: str) -> None:
         if self._token is not None:
@@ -116,6 +122,8 @@ class AgentDriver:
                     self.total_cost += event.data.cost_usd
                     self.turn_count += 1
                     self._token = None
+                if self.journal is not None:
+                    self.journal.append(event)
                 yield event
         finally:
             self._token = None
