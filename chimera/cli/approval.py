@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chimera.cli.interrupts import raising
+from chimera.cli.screen import Screen
 from chimera.text import clean, clip, details, one_line
 from chimera.types import PendingApproval
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 __all__ = ["Approver"]
 
@@ -26,13 +24,15 @@ class Approver:
     calls `cancel`.
     """
 
-    def __init__(self, console: Console, read_line: Callable[[str], str], cancel: Callable[[], None]) -> None:
-        self._console = console
+    def __init__(self, screen: Screen, read_line: Callable[[str], str], cancel: Callable[[], None]) -> None:
+        self._screen = screen
+        self._console = screen.console
         self._read_line = read_line
         self._cancel = cancel
 
     def __call__(self, approval: PendingApproval) -> None:
         """Ask until there is a decision, and write it into `approval`. Blocks meanwhile."""
+        self._screen.pause()
         self._show(approval, _VALUE_LINES)
         while not approval.decided:
             answer = self._ask()

@@ -16,13 +16,18 @@ def run_code(options: CodeOptions, task: str | None) -> int:
     """Run one task, or a conversation when `task` is None, and return the exit code."""
     if task is None:
         return _converse(options)
-    task = sys.stdin.read() if task == "-" else task
+    task = sys.stdin.read() if task == "-" else _readable(task)
     if not task.strip():
         raise ConfigError("the task is empty")
     from chimera.cli.oneshot import run_task
 
     with open_session(options, default_mode=Mode.ACCEPT_EDITS, streams=options.output is Output.STREAM_JSON) as session:
         return run_task(session, task, options.output)
+
+
+def _readable(argument: str) -> str:
+    """Return an argument of the command line without the halves of characters that stand for bytes of no text."""
+    return argument.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _converse(options: CodeOptions) -> int:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while a turn runs: the first one asks it to end, a second one insists."""
+"""Ctrl-C and SIGTERM while a turn runs: the first one asks it to end, the next ones insist."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Interrupts:
     """Turns signals into calls of `stop`, which must be quick and safe in a signal handler.
 
     The first signal calls `stop`, so that the turn ends by itself and leaves the conversation whole. One more cancels
-    the task that entered `watching`: for work that does not listen.
+    the task that entered `watching`: for work that does not listen. A third one ends the process.
     """
 
     def __init__(self, stop: Callable[[], None]) -> None:
@@ -39,6 +39,9 @@ class Interrupts:
             again = self.exit_code is not None
             self.exit_code = _CODES[signal.Signals(number)]
             loop.call_soon_threadsafe(task.cancel if again else self._stop)
+            if again:
+                for each in _CODES:
+                    signal.signal(each, signal.SIG_DFL)
 
         before: dict[signal.Signals, Any] = {number: signal.signal(number, handle) for number in _CODES}
         try:

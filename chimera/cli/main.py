@@ -38,7 +38,7 @@ _Project = Annotated[
 
 def main() -> None:
     """Run the program and exit. Errors that the user can mend are told in a line or two, without a traceback."""
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
     try:

@@ -6,7 +6,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from chimera.cli.approval import Approver
 from chimera.cli.decisions import decision_table
@@ -18,9 +17,6 @@ from chimera.cli.setup import Session, open_session
 from chimera.core.loop_events import LoopEventType
 from chimera.permissions.families import nearest
 from chimera.text import clean
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 __all__ = ["Repl", "run_repl"]
 
@@ -38,10 +34,10 @@ _HELP = {
 
 def run_repl(options: CodeOptions) -> int:
     """Talk until the person leaves, and return the exit code."""
-    console = make_console()
-    approver = Approver(console, _read_line, lambda: session.agent.cancel())
+    screen = Screen(make_console())
+    approver = Approver(screen, _read_line, lambda: session.agent.cancel())
     with open_session(options, default_mode=Mode.ASK, ask=approver) as session:
-        return Repl(session, console, _read_line).run()
+        return Repl(session, screen, _read_line).run()
 
 
 def _read_line(prompt: str) -> str:
@@ -51,14 +47,14 @@ def _read_line(prompt: str) -> str:
 
 
 class Repl:
-    """One conversation on one console. `read_line` shows a prompt and returns a line; it may raise `EOFError` and
+    """One conversation on one screen. `read_line` shows a prompt and returns a line; it may raise `EOFError` and
     `KeyboardInterrupt`."""
 
-    def __init__(self, session: Session, console: Console, read_line: Callable[[str], str]) -> None:
+    def __init__(self, session: Session, screen: Screen, read_line: Callable[[str], str]) -> None:
         self._session = session
-        self._console = console
+        self._screen = screen
+        self._console = screen.console
         self._read_line = read_line
-        self._screen = Screen(console)
         self._screen.follow_sub_agents(session.bus)
         self._usage: Counter[str] = Counter()
         self._commands: dict[str, Callable[[], None]] = {

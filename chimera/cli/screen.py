@@ -60,6 +60,10 @@ class Screen:
         if method is not None:
             getattr(self, method)(event.data)
 
+    def pause(self) -> None:
+        """Write what is held back of the model's text: somebody else is about to print."""
+        self._end_flow()
+
     def note(self, text: str, style: str = "dim") -> None:
         """Print a remark that is neither the model's nor a tool's."""
         self._line("note", text, style)

@@ -56,18 +56,33 @@ def script(folder: Path, steps: Any) -> str:
     return f"faux:{path}"
 
 
+# A process that leads its session takes the first terminal that it opens for its own, and Ctrl-C there is a signal.
+_ON_TERMINAL = """
+import os, sys
+terminal = os.open(sys.argv[1], os.O_RDWR)
+for number in range(3):
+    os.dup2(terminal, number)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
 class Terminal:
-    """The program on a terminal. Leaving the block kills it when it still runs."""
+    """The program on a terminal of 80 columns. Leaving the block kills it when it still runs."""
 
     def __init__(self, *words: str, cwd: Path, **changes: str) -> None:
-        self.pid, self._file = pty.fork()
-        if self.pid == 0:  # pragma: no cover - the child
-            os.chdir(cwd)
-            os.execve(sys.executable, command(*words), environment(TERM="xterm", **changes))
+        self._file, other = pty.openpty()
         fcntl.ioctl(self._file, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _ON_TERMINAL, os.ttyname(other), *command(*words)],
+            cwd=cwd,
+            env=environment(TERM="xterm", **changes),
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
         self.text = ""
         self._seen = 0
-        self._status: int | None = None
+        self._read(PATIENCE)  # before this end of the other side may be closed, the program must have its own
+        os.close(other)
 
     def expect(self, words: str) -> str:
         """Wait until `words` appear after what was waited for before, and return everything up to them."""
@@ -83,16 +98,30 @@ class Terminal:
         os.write(self._file, f"{line}\n".encode())
 
     def press(self, key: str) -> None:
-        """Press a key such as `\\x03`, which is Ctrl-C."""
+        """Press a key such as `\\x03`, which is Ctrl-C, once the program waits for one.
+
+        A signal in the moment between a prompt and the wait for a line is noticed with the next key only, in every
+        program that reads lines with readline.
+        """
+        waiting = 0
+        while waiting < 3:
+            time.sleep(0.005)
+            waiting = waiting + 1 if self._sleeps() else 0
         os.write(self._file, key.encode())
+
+    def _sleeps(self) -> bool:
+        try:
+            return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+        except FileNotFoundError:  # no such folder on this system
+            time.sleep(0.1)
+            return True
 
     def end(self) -> int:
         """Wait until the program ends, and return its exit code."""
         limit = time.monotonic() + PATIENCE
         while self._read(limit - time.monotonic()):
             assert time.monotonic() < limit, f"it does not end: {self.text!r}"
-        self._status = os.waitpid(self.pid, 0)[1]
-        return os.waitstatus_to_exitcode(self._status)
+        return self._process.wait(PATIENCE)
 
     def _read(self, seconds: float) -> bool:
         if not select.select([self._file], [], [], max(0.0, seconds))[0]:
@@ -110,7 +139,6 @@ class Terminal:
     def __exit__(
         self, kind: type[BaseException] | None, failure: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._status is None:
-            os.kill(self.pid, 9)
-            os.waitpid(self.pid, 0)
+        self._process.kill()
+        self._process.wait()
         os.close(self._file)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from chimera.cli.approval import Approver
+from chimera.cli.screen import Screen
 from chimera.types import PendingApproval, ToolCall
 from tests.cli.consoles import recorded
 
@@ -36,7 +37,7 @@ class Person:
     def asked(self, name: str, arguments: dict[str, Any]) -> PendingApproval:
         call = ToolCall("1", name, arguments).sealed()
         approval = PendingApproval(call, call.name, call.arguments, f"{name} needs approval")
-        Approver(self.console, self.read, self.cancel)(approval)
+        Approver(Screen(self.console), self.read, self.cancel)(approval)
         return approval
 
 

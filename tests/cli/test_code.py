@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import sys
 from pathlib import Path
@@ -137,3 +138,14 @@ def test_settings_of_the_project_make_a_run(tmp_path: Path) -> None:
     assert "nobody is there to be asked" in loosened["error"]
     assert "acme" not in done.stdout
     assert "<gone>" in (tmp_path / "hooked.json").read_text()
+
+
+def test_bytes_that_are_no_text_become_marks(tmp_path: Path) -> None:
+    argument = b"caf\xe9".decode("utf-8", "surrogateescape")
+    done = chimera("code", "-p", argument, "--model", script(tmp_path, ["Fine."]), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (OK, "Fine.\n")
+
+
+def test_without_a_terminal_there_is_no_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert run_code(CodeOptions(model="faux"), None) == USAGE

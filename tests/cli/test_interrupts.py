@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 
 import pytest
 
@@ -53,3 +54,17 @@ def test_a_question_can_be_interrupted_within_a_watched_turn() -> None:
     interrupts = Interrupts(lambda: None)
     asyncio.run(ask(interrupts))
     assert interrupts.exit_code == 143
+
+
+def test_elsewhere_than_in_the_main_thread_signals_are_left_alone() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    seen: list[object] = []
+
+    def ask() -> None:
+        with raising():
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+    assert seen == [before]

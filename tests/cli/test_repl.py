@@ -14,6 +14,7 @@ import pytest
 from chimera.cli.exits import INTERRUPTED, OK
 from chimera.cli.options import CodeOptions, Mode
 from chimera.cli.repl import Repl
+from chimera.cli.screen import Screen
 from chimera.cli.setup import open_session
 from tests.cli.child import Terminal, script
 from tests.cli.consoles import recorded
@@ -38,7 +39,7 @@ def talk(folder: Path, lines: list[Any], steps: Any = (), **options: Any) -> Ite
 
     chosen = CodeOptions(model=script(folder, list(steps)), project=folder, **options)
     with open_session(chosen, default_mode=Mode.YOLO) as session:
-        repl = Repl(session, console, read_line)
+        repl = Repl(session, Screen(console), read_line)
         code = repl.run()
         yield code, out.getvalue(), repl
 
@@ -150,7 +151,7 @@ def test_ctrl_c_in_a_turn_ends_the_turn_and_not_the_conversation(tmp_path: Path)
     steps = [{"tool_calls": [SLEEP, LIST]}, "Going on."]
     console, _ = recorded()
     with open_session(CodeOptions(model=script(tmp_path, steps), project=tmp_path), default_mode=Mode.YOLO) as session:
-        repl = Repl(session, console, lambda prompt: "")
+        repl = Repl(session, Screen(console), lambda prompt: "")
         show = repl._screen.show
 
         def watch(event: Any) -> None:
@@ -253,3 +254,44 @@ def test_sigterm_at_a_question_ends_the_program(tmp_path: Path) -> None:
         terminal.expect("why not: ")
         os.kill(terminal.pid, signal.SIGTERM)
         assert terminal.end() == -signal.SIGTERM
+
+
+DEAF = """
+import asyncio
+from chimera.core import tool
+from chimera.plugins import BasePlugin
+
+@tool(effect="read")
+async def deaf() -> str:
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        print("not yet", flush=True)
+        await asyncio.sleep(60)
+
+class Deaf(BasePlugin):
+    name = "deaf"
+    def register_tools(self, registry):
+        registry.register_tool(deaf)
+"""
+
+
+def test_a_second_ctrl_c_ends_a_turn_that_does_not_listen(tmp_path: Path) -> None:
+    plugins = tmp_path / ".chimera" / "plugins"
+    plugins.mkdir(parents=True)
+    (plugins / "deaf.py").write_text(DEAF)
+    model = script(tmp_path, [{"tool_calls": [{"name": "deaf"}]}, "Next."])
+    with Terminal("code", "--model", model, "--plugin", "deaf", cwd=tmp_path) as terminal:
+        terminal.expect("> ")
+        terminal.enter("go")
+        terminal.expect("● deaf")
+        terminal.press("\x03")
+        terminal.expect("not yet")
+        terminal.press("\x03")
+        terminal.expect("~ interrupted")
+        terminal.expect("> ")
+        terminal.enter("again")
+        terminal.expect("Next.")
+        terminal.expect("> ")
+        terminal.enter("/exit")
+        assert terminal.end() == OK

@@ -157,3 +157,12 @@ def test_the_programs_console_takes_text_as_it_is(capsys: pytest.CaptureFixture[
     make_console().print("[red]x[/red] :smile:")
     make_console(stderr=True).print("[y]")
     assert capsys.readouterr() == ("[red]x[/red] :smile:\n", "[y]\n")
+
+
+def test_what_is_held_back_is_written_before_somebody_else_prints() -> None:
+    console, out = recorded()
+    screen = Screen(console)
+    screen.show(LoopEvent(CHUNK, "half a sen", 1))
+    assert out.getvalue() == "half a"
+    screen.pause()
+    assert out.getvalue() == "half a sen\n"

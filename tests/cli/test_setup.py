@@ -13,6 +13,7 @@ from chimera.errors import ConfigError, PluginError
 from chimera.permissions import PermissionAction
 from chimera.plugins import PluginExtensionRegistry, PluginManager
 from chimera.tools import default_tools
+from chimera.types import PendingApproval
 from tests.cli.child import script
 
 ALLOW, ASK, DENY = PermissionAction.ALLOW, PermissionAction.ASK, PermissionAction.DENY
@@ -195,3 +196,18 @@ def test_a_plugin_of_the_command_line_is_named_without_a_file() -> None:
     with pytest.raises(PluginError) as caught:
         load_plugins(PluginManager(), {"redacter": {}}, Settings())
     assert str(caught.value).startswith("there is no plugin 'redacter'")
+
+
+def test_questions_of_the_default_loop_reach_whoever_asks(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def ask(approval: PendingApproval) -> None:
+        asked.append(approval.tool_name)
+        approval.approve()
+
+    steps = [{"tool_calls": [{"name": "bash", "arguments": {"command": "touch ran"}}]}, "ok"]
+    options = CodeOptions(model=script(tmp_path, steps), project=tmp_path)
+    with open_session(options, default_mode=Mode.ASK, ask=ask) as session:
+        session.agent.run("go")
+    assert asked == ["bash"]
+    assert (tmp_path / "ran").exists()
