@@ -113,7 +113,7 @@ def test_a_callback_may_approve_in_every_way_it_can_be_written(tmp_path: Path, k
     assert run_writing(tmp_path, permission_callback=callbacks[kind])[0]
 
 
-@pytest.mark.parametrize("answer", [None, "yes", 1, object()], ids=repr)
+@pytest.mark.parametrize("answer", [None, "yes", 1, object()], ids=["None", "text", "number", "object"])
 def test_a_callback_that_does_not_decide_denies(tmp_path: Path, answer: Any) -> None:
     written, text = run_writing(tmp_path, permission_callback=lambda approval: answer)
     assert not written
