@@ -18,7 +18,7 @@ from chimera.errors import (
 from chimera.providers.failures import Failure, FailureReader, WireError, read_error
 from chimera.types import Message
 from tests.providers.vendors import KEY, OPENAI, VendorCase, run_async, run_sync
-from tests.providers.wire_server import Reply, WireServer, events, stream_reply
+from tests.providers.wire_server import Ending, Reply, WireServer, events, stream_reply
 
 HELLO = [Message.user("hello")]
 
@@ -109,8 +109,9 @@ async def test_a_stream_that_ends_before_its_end(server: WireServer, vendor: Ven
     await provider.aclose()
 
 
-async def test_a_server_that_never_answers(server: WireServer, vendor: VendorCase) -> None:
-    server.answer_with(Reply(ending="stall"))
+@pytest.mark.parametrize("ending", ["silent", "stall"])
+async def test_a_server_that_never_answers(server: WireServer, vendor: VendorCase, ending: Ending) -> None:
+    server.answer_with(Reply(ending=ending))
     provider = vendor.make(server.url)
     for raised in (_error_of(provider, False, timeout=0.2), await _async_error_of(provider, False, timeout=0.2)):
         assert type(raised) is ProviderConnectionError

@@ -13,9 +13,9 @@ from itertools import chain, repeat
 from threading import Event, Lock, Thread
 from typing import Any, Literal, Self
 
-__all__ = ["Received", "Reply", "WireServer", "events", "json_reply", "stream_reply"]
+__all__ = ["Ending", "Received", "Reply", "WireServer", "events", "json_reply", "stream_reply"]
 
-Ending = Literal["whole", "cut", "stall", "hang_up", "endless"]
+Ending = Literal["whole", "cut", "stall", "silent", "hang_up", "endless"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,8 @@ class Reply:
     """One answer. A body of several chunks is sent chunk by chunk.
 
     `ending`: `cut` breaks the connection off after the chunks, `stall` says nothing more until the server stops,
-    `hang_up` breaks off before anything was said, `endless` repeats the last chunk until the client leaves.
+    `silent` says nothing at all until then, `hang_up` breaks off before anything was said, `endless` repeats the last
+    chunk until the client leaves.
     """
 
     chunks: Sequence[bytes] = (b"",)
@@ -141,7 +142,9 @@ class WireServer:
             self.requests.append(received)
             answer = next(self._answers)
         reply = answer if isinstance(answer, Reply) else answer(received)
-        if reply.ending == "hang_up":
+        if reply.ending in ("hang_up", "silent"):
+            if reply.ending == "silent":
+                self._stopping.wait()
             handler.close_connection = True
             return
         with suppress(ConnectionError):
