@@ -60,7 +60,7 @@ class BasePlugin(ABC):
         """Call `registry.register_command(name, handler)` for each command."""
 
     def register_hooks(self, registry: ComponentRegistry) -> None:
-        """Call `registry.register_hook(event, handler)` for each hook."""
+        """Call `registry.register_hook(event, command)` for each hook."""
 
     def register_interceptors(self, registry: ComponentRegistry) -> None:
         """Call `PluginExtensionRegistry.register_interceptor(seam, fn)` for each interceptor."""

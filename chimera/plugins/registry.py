@@ -6,11 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from types import BuiltinMethodType, MethodType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from chimera.core.decisions import SEAMS, Interceptor, Interceptors, check_interceptor
 from chimera.errors import PluginError
 from chimera.plugins.ledger import Ledger
+
+if TYPE_CHECKING:
+    from chimera.hooks.settings import Hooks
 
 __all__ = ["INTERCEPTOR_SEAMS", "Command", "ComponentRegistry", "PluginExtensionRegistry", "Skill"]
 
@@ -143,9 +146,20 @@ class ComponentRegistry:
         _check_callable("command", name, handler)
         return self._ledger.add("command", _checked_name(name, "command"), Command(name, handler, help))
 
-    def register_hook(self, event: str, handler: Callable[..., Any]) -> Callable[[], None]:
-        """Add a hook for an event such as `PreToolUse`. An event may have several."""
-        return self._add_callable("hook", event, handler)
+    def register_hook(
+        self, event: str, command: str, *, matcher: str | None = None, timeout: float | None = None
+    ) -> Callable[[], None]:
+        """Add a hook: a shell command, as in the hooks of the settings. An event may have several.
+
+        `matcher` limits it to tools (or session sources) that match, `timeout` is in seconds. Raises `ConfigError` for
+        an unknown event and for what the settings would not take.
+        """
+        from chimera.hooks.settings import read_settings
+
+        entry = {"type": "command", "command": command, **({} if timeout is None else {"timeout": timeout})}
+        group = {"hooks": [entry], **({} if matcher is None else {"matcher": matcher})}
+        ((hook,),) = read_settings({event: [group]}).values()
+        return self._ledger.add("hook", event, hook)
 
     def register_interceptor(self, seam: str, fn: Interceptor) -> Callable[[], None]:
         """Short for `PluginExtensionRegistry.register_interceptor`."""
@@ -181,9 +195,13 @@ class ComponentRegistry:
     def commands(self) -> dict[str, Command]:
         return self._named("command")
 
-    def hooks(self, event: str) -> list[Callable[..., Any]]:
-        """Return the handlers of one event, in order."""
-        return [entry.value for entry in self._ledger.entries("hook") if entry.key == event]
+    @property
+    def hooks(self) -> Hooks:
+        """The hooks by event, in order, as `chimera.hooks.HookRunner` takes them."""
+        found: Hooks = {}
+        for entry in self._ledger.entries("hook"):
+            found[entry.key] = (*found.get(entry.key, ()), entry.value)
+        return found
 
     def _add_callable(self, kind: str, name: str, value: Callable[..., Any]) -> Callable[[], None]:
         _check_callable(kind, name, value)

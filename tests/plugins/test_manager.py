@@ -36,14 +36,14 @@ def bring_everything(registry: ComponentRegistry) -> None:
     registry.register_provider("provider", dict)
     registry.register_skill(Skill("skill"))
     registry.register_command("command", str)
-    registry.register_hook("Stop", print)
+    registry.register_hook("Stop", "true")
     for seam in INTERCEPTOR_SEAMS:
         register(seam, interceptor)
 
 
 def everything(manager: PluginManager) -> list[Any]:
     parts = manager.components
-    found = [parts.tools, parts.loops, parts.providers, parts.skills, parts.commands, parts.hooks("Stop"), chains()]
+    found = [parts.tools, parts.loops, parts.providers, parts.skills, parts.commands, parts.hooks, chains()]
     return [part for part in found if part]
 
 

@@ -6,6 +6,7 @@ import functools
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +15,11 @@ from hypothesis import strategies as st
 
 from chimera.core.interception import Interceptors, merge_interceptors
 from chimera.core.tool import tool
-from chimera.errors import PluginError
+from chimera.errors import ConfigError, PluginError
+from chimera.hooks import HookRunner
 from chimera.plugins import ComponentRegistry, PluginExtensionRegistry, PluginManager, Skill
 from chimera.plugins.registry import INTERCEPTOR_SEAMS
-from chimera.types import Message
+from chimera.types import Message, ToolCall
 from tests.plugins.support import Recorder, chains, interceptor, plugin_class
 
 register = PluginExtensionRegistry.register_interceptor
@@ -235,16 +237,22 @@ def test_components_of_every_kind() -> None:
     registry.register_provider("local", dict)
     registry.register_skill(skill)
     registry.register_command("hi", str.upper, "greets")
-    registry.register_hook("PreToolUse", print)
-    registry.register_hook("PreToolUse", repr)
+    registry.register_hook("PreToolUse", "true", matcher="Bash", timeout=5)
+    registry.register_hook("Stop", "true")
+    registry.register_hook("PreToolUse", "false")
     registry.register_interceptor("context", interceptor)
     assert registry.tools == [greet]
     assert registry.skills == [skill]
     assert registry.loops == {"mine": dict}
     assert registry.providers == {"local": dict}
     assert (registry.commands["hi"].handler, registry.commands["hi"].help) == (str.upper, "greets")
-    assert registry.hooks("PreToolUse") == [print, repr]
-    assert registry.hooks("Stop") == []
+    assert {event: [hook.command for hook in hooks] for event, hooks in registry.hooks.items()} == {
+        "PreToolUse": ["true", "false"],
+        "Stop": ["true"],
+    }
+    first, second = registry.hooks["PreToolUse"]
+    assert (first.timeout, first.matches("bash"), first.matches("read_file")) == (5, True, False)
+    assert second.matches("read_file")
     assert chains() == {"context": [interceptor]}
 
 
@@ -257,6 +265,15 @@ def test_loops_are_there_for_every_agent_of_the_process_and_go_with_their_plugin
     assert PluginExtensionRegistry.get_loops() == {}
     ComponentRegistry().register_loop("own", list)()
     assert PluginExtensionRegistry.get_loops() == {}
+
+
+def test_the_hooks_of_a_plugin_are_what_a_runner_takes(tmp_path: Path) -> None:
+    registry = ComponentRegistry()
+    undo = registry.register_hook("PreToolUse", "echo no >&2; exit 2", matcher="Bash")
+    verdict = HookRunner(registry.hooks, cwd=tmp_path).pre_tool_use(ToolCall("1", "bash", {"command": "ls"}))
+    assert (verdict.decision, "no" in verdict.reason) == ("deny", True)
+    undo()
+    assert registry.hooks == {}
 
 
 def test_a_bundle_is_registered_and_taken_back_as_one() -> None:
@@ -311,11 +328,15 @@ def test_a_collision_names_both_owners_and_records_nothing(register_it: Any) -> 
         (lambda registry: registry.register_provider(None, dict), "needs a name"),
         (lambda registry: registry.register_skill(Skill("  ")), "needs a name"),
         (lambda registry: registry.register_skill("text"), "needs a name"),
-        (lambda registry: registry.register_hook(" ", print), "needs a name"),
+        (lambda registry: registry.register_hook("PreTool", "true"), "PreToolUse"),
+        (lambda registry: registry.register_hook("Stop", ""), "command"),
+        (lambda registry: registry.register_hook("PreToolUse", "true", matcher="("), "matcher"),
+        (lambda registry: registry.register_hook("Stop", "true", timeout=-1), "timeout"),
     ],
 )
 def test_what_cannot_be_used_is_refused_before_it_is_recorded(register_it: Any, text: str) -> None:
     registry = ComponentRegistry()
-    with pytest.raises(PluginError, match=text):
+    with pytest.raises((PluginError, ConfigError), match=text):
         register_it(registry)
+    assert registry.hooks == {}
     assert (registry.tools, registry.loops, registry.skills, registry.commands) == ([], {}, [], {})

@@ -19,47 +19,57 @@ _REMEMBERED = 6
 class UserTurns:
     """Follows one conversation. Holds on to a handful of its messages, whatever its length."""
 
-    __slots__ = ("_end", "_latest", "_length", "_users")
+    __slots__ = ("_end", "_length")
 
     def __init__(self) -> None:
         self._end: Sequence[Message] = ()
-        self._length = self._users = 0
-        self._latest: Message | None = None
+        self._length = 0
 
     def look(self, messages: Sequence[Message]) -> bool:
         """Take in the messages of one provider call; tell whether there is a user message that was not there before."""
-        index = self._in_place(messages)
-        if index is not None:
-            old, new = _users(self._end[index + len(self._end) - self._length + 1 :]), _users(messages[index + 1 :])
-            fresh, users = not _all_among(new, old), self._users - len(old) + len(new)
-            latest = new[-1] if new else None if old else self._latest
+        landmark = self._in_place(messages) or self._moved(messages) or self._copied(messages)
+        if landmark is None:
+            fresh = bool(_users(messages))
         else:
-            everyone = _users(messages)
-            fresh, users = self._is_new_in_rewritten(messages, everyone), len(everyone)
-            latest = everyone[-1] if everyone else None
+            place, index = landmark
+            fresh = not _all_among(_users(messages[index + 1 :]), _users(self._end[place + 1 :]))
         self._end, self._length = messages[-_REMEMBERED:], len(messages)
-        self._users, self._latest = users, latest
         return fresh
 
-    def _in_place(self, messages: Sequence[Message]) -> int | None:
-        """Return the place of the last answer that stands where it stood; None when there is none, as in a rewritten
-        list. What users say is no landmark: it is what is looked for."""
-        for back, message in enumerate(reversed(self._end), start=1):
-            index = self._length - back
-            if _is_answer(message) and index < len(messages) and messages[index] is message:
-                return index
+    def _in_place(self, messages: Sequence[Message]) -> tuple[int, int] | None:
+        """Find the last remembered answer that stands where it stood: its places in `_end` and in the list.
+
+        What users say is no landmark: it is what is looked for.
+        """
+        start = self._length - len(self._end)
+        for place in range(len(self._end) - 1, -1, -1):
+            message = self._end[place]
+            if _is_answer(message) and start + place < len(messages) and messages[start + place] is message:
+                return place, start + place
         return None
 
-    def _is_new_in_rewritten(self, messages: Sequence[Message], everyone: Sequence[Message]) -> bool:
+    def _moved(self, messages: Sequence[Message]) -> tuple[int, int] | None:
+        """Find the last remembered answer in a list that was cut or summarised before it."""
         answers = {id(message): place for place, message in enumerate(self._end) if _is_answer(message)}
         for index in range(len(messages) - 1, -1, -1):
             place = answers.get(id(messages[index]))
-            if place is not None:  # cut or summarised up to here
-                return not _all_among(_users(messages[index + 1 :]), _users(self._end[place + 1 :]))
-        if not everyone:
-            return False
-        copied = len(messages) > self._length and len(everyone) == self._users
-        return not (copied and self._latest is not None and _alike(everyone[-1], self._latest))
+            if place is not None:
+                return place, index
+        return None
+
+    def _copied(self, messages: Sequence[Message]) -> tuple[int, int] | None:
+        """Find how far a list of new objects reads like the old one. A copy that shows nothing more is no proof: a
+        conversation that starts over looks the same."""
+        start, found = self._length - len(self._end), None
+        if len(messages) <= self._length:
+            return None
+        for place, message in enumerate(self._end):
+            if message.role == "system":
+                continue
+            if not _alike(messages[start + place], message):
+                break
+            found = place, start + place
+        return found
 
 
 def _is_answer(message: Message) -> bool:
@@ -77,4 +87,7 @@ def _all_among(new: Iterable[Message], old: Iterable[Message]) -> bool:
 
 
 def _alike(first: Message, second: Message) -> bool:
-    return first is second or (first.content == second.content and first.content_blocks == second.content_blocks)
+    if first is second:
+        return True
+    same = first.role == second.role and first.content == second.content
+    return same and first.content_blocks == second.content_blocks

@@ -181,7 +181,7 @@ def test_no_rewriting_of_the_list_hides_a_new_message(events: list[str], data: s
         if event in ("user", "same"):
             history.append(Message.user("same" if event == "same" else f"new {len(history)}"))
             fresh, unread = True, history[-1]
-        elif event == "work":
+        elif event == "work" and not fresh:  # an answer comes after a call that carried the message
             history += work(1, str(len(history)))
         elif event == "system":
             keep = data.draw(st.integers(0, len(history) - 1))
@@ -189,7 +189,7 @@ def test_no_rewriting_of_the_list_hides_a_new_message(events: list[str], data: s
                 continue
             summary = [Message.user("summary")] if data.draw(st.booleans()) else []
             history = [SYSTEM, *summary, *history[len(history) - keep :]]
-        else:
+        elif event == "call":
             said = turns.look(copy.copy(history))
             assert said or not fresh
             fresh = False
