@@ -13,6 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from chimera.assembly.settings import load_settings
+from chimera.cli.setup import load_plugins
+from chimera.plugins import PluginManager
 from scripts.update_cli_docs import PAGE, commands, updated
 from tests.docs.fences import ROOT, Fence, fences, pages
 
@@ -72,9 +75,20 @@ def test_python_fences_are_marked_in_one_way(page: str) -> None:
 
 
 @pytest.mark.parametrize("page", pages())
-def test_toml_and_json_fences_are_well_formed(page: str) -> None:
-    for fence in fences_of(page, "toml"):
-        tomllib.loads(fence.code)
+def test_configuration_fences_are_valid_configuration(page: str, tmp_path: Path) -> None:
+    """A TOML fence is a configuration file that Chimera reads, with plugins that load, or part of a pyproject.toml."""
+    for number, fence in enumerate(fences_of(page, "toml")):
+        if "project" in tomllib.loads(fence.code):
+            continue
+        project = tmp_path / str(number)
+        (project / ".chimera").mkdir(parents=True)
+        (project / ".chimera" / "config.toml").write_text(fence.code, encoding="utf-8")
+        settings = load_settings(project)
+        load_plugins(PluginManager(), settings.plugins, settings)
+
+
+@pytest.mark.parametrize("page", pages())
+def test_json_fences_are_well_formed(page: str) -> None:
     for fence in fences_of(page, "json"):
         json.loads(fence.code)
 
