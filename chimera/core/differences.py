@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from itertools import compress, count
+from operator import is_not
 from typing import Any
 
 from chimera.core.decisions import ProviderRequest
@@ -29,6 +31,9 @@ def difference(before: Any, after: Any) -> tuple[Any, Any]:
 
 
 def _messages(before: list[Message], after: list[Message]) -> tuple[Any, Any]:
+    if len(before) == len(after):
+        places = list(compress(count(), map(is_not, before, after)))[-_AT_MOST:]
+        return tuple(before[place] for place in places), tuple(after[place] for place in places)
     kept, had = set(map(id, after)), set(map(id, before))
     gone = [message for message in before if id(message) not in kept]
     new = [message for message in after if id(message) not in had]

@@ -71,7 +71,8 @@ class Run:
         self.holds_notes = False
         self.nesting = 0
         watched = self.rules.bus is not None or listening or (outer is not None and outer.watch.observe is not None)
-        self.watch: Watch = Watch(self.observe if watched else None, self.identity)
+        shows = listening or (outer is not None and outer.watch.shows_changes)
+        self.watch: Watch = Watch(self.observe if watched else None, self.identity, shows)
         self.step: StepResult | None = None
         self.held_step: StepResult | None = None
         self.started = perf_counter()
@@ -134,10 +135,13 @@ class Run:
             bus.publish(event_class(**self.stamp, **fields))
 
     def observe(self, event: InterceptorEvent, heard_by: EventBus | None = None) -> None:
-        """Tell of a decision: on the bus, to whoever listens, and to the run above."""
+        """Tell of a decision: on the bus, to whoever listens, and to the run above.
+
+        What a policy took out of a value is for whoever listens; the bus, which feeds records, is not told.
+        """
         bus = self.rules.bus
         if bus is not None and bus is not heard_by:
-            bus.publish(event)
+            bus.publish(event if event.before is event.after else replace(event, before=None, after=None))
         self.note(LoopEventType.INTERCEPTOR, event)
         if self.outer is not None:
             self.outer.observe(event, heard_by=bus)

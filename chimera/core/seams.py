@@ -37,10 +37,15 @@ _log = logging.getLogger("chimera.core")
 
 
 class Watch(NamedTuple):
-    """Who is told of decisions, and for which run they are made. An observer that raises is logged and skipped."""
+    """Who is told of decisions, and for which run they are made. An observer that raises is logged and skipped.
+
+    With `shows_changes` events say what a decision changed. That holds what a policy took out, so it is for the person
+    at the screen and for no record.
+    """
 
     observe: Observer | None = None
     identity: RunIdentity | None = None
+    shows_changes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +183,7 @@ def _tell(
     call = judged if seam is _TOOL_CALL else call
     who = watch.identity
     try:
-        before, after = _change(seam, verdict, judged, value)
+        before, after = _change(seam, verdict, judged, value) if watch.shows_changes else (None, None)
         event = InterceptorEvent(
             seam=seam.name,
             decision=verdict,

@@ -42,8 +42,8 @@ class InterceptorEvent(Event):
     the plugin that registered it, where there is one.
 
     `before` and `after` say what a replacement changed: the call or the result, the messages that differ, or the fields
-    of the envelope that differ; of a blocked call, `before` is the call. They are for a person who looks at a decision,
-    and hold what a policy took out: do not store them.
+    of the envelope that differ; of a blocked call, `before` is the call. They hold what a policy took out: they are
+    there for whoever watches a run as it goes (`LoopEvent`s), never come over an event bus, and are not to be stored.
     """
 
     type: str = "interceptor"
