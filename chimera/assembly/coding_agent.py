@@ -31,8 +31,8 @@ class CodingAgent:
     """An agent with everything it needs to work on a project folder.
 
     `model` names a model (see `chimera.providers.factory`) unless a `provider` is given. `tools_override` replaces the
-    preset's tools, `extra_tools` are added; plugins of `manager` add theirs. `interceptors` are the host's chains: they
-    run after the chains of loaded plugins. `loop` names a strategy loop, or one that a plugin registered, in place of
+    preset's tools, `extra_tools` are added; plugins of `manager` add their tools and hooks. `interceptors` are the
+    host's chains: they run after the chains of loaded plugins. `loop` names a strategy loop, or one that a plugin registered, in place of
     the default one: such a lane carries the chains, and no permissions, hooks or compaction.
 
     Who answers what a policy asks: `permission_callback`. With a callback and no `permissions`, writes and commands
@@ -121,7 +121,7 @@ class CodingAgent:
         return LoopConfig(
             permissions=self.permissions,
             interceptors=self._effective_interceptors(),
-            hooks=self.hooks,
+            hooks=self._hook_runners(),
             compaction=self.compaction,
             event_bus=self.event_bus,
             truncation=Truncation(),
@@ -129,6 +129,16 @@ class CodingAgent:
             permission_callback=self.permission_callback,
             message_queue=queue,
         )
+
+    def _hook_runners(self) -> list[Any]:
+        """Return the hooks of the plugins, then the agent's own."""
+        brought = self.manager.components.hooks if self.manager is not None else {}
+        runners = []
+        if brought:
+            from chimera.hooks import HookRunner
+
+            runners.append(HookRunner(brought, cwd=self.project_dir))
+        return runners if self.hooks is None else [*runners, self.hooks]
 
     def _prompt(self) -> str:
         return self._system_prompt or system_prompt(self.preset, self.project_dir)

@@ -29,7 +29,8 @@ class LoopConfig:
     - `permissions` judges effective calls; `permission_callback` answers what it asks: it is given the
       `PendingApproval` and returns True or False, or decides it and returns None. It may be a coroutine function.
     - `yolo_mode` switches prompts off: what would be asked runs. It loosens no denial and skips no seam.
-    - `hooks` is a `chimera.hooks.HookRunner`, `compaction` a `chimera.compaction.CompactionStrategy`.
+    - `hooks` is a `chimera.hooks.HookRunner` or a sequence of them, which all have a say; `compaction` is a
+      `chimera.compaction.CompactionStrategy`.
     - `cancellation` is a `CancellationToken` or any event with `is_set`.
     - `event_bus` gets a `RedactionMiddleware` unless `secrets_redaction` is False.
     - `resumed_approvals`: a call that a person approved while iterating runs `detached` from the `tool_result` seam

@@ -6,7 +6,7 @@ its own. Nobody has to hand them on, so nobody can forget to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import iscoroutine
 from types import MethodType
@@ -82,13 +82,19 @@ def _own(config: LoopConfig, tools: Mapping[str, Any]) -> Rules:
     return Rules(
         chains=Chains.of(config.interceptors),
         policies=() if policy is None else (Held(policy, config.yolo_mode),),
-        hooks=() if config.hooks is None else (Held(config.hooks, config.yolo_mode),),
+        hooks=tuple(Held(runner, config.yolo_mode) for runner in _runners(config.hooks)),
         permission_callback=config.permission_callback,
         truncation=config.truncation,
         bus=_guarded_bus(config),
         enforces_resumed=config.resumed_approvals == "enforced",
         asks_by_default=by_default,
     )
+
+
+def _runners(hooks: Any) -> Sequence[Any]:
+    if hooks is None:
+        return ()
+    return hooks if isinstance(hooks, list | tuple) else (hooks,)
 
 
 def _safe_policy(tools: Mapping[str, Any]) -> PermissionPolicy:

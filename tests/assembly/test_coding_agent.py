@@ -12,6 +12,7 @@ from chimera.assembly import CodingAgent
 from chimera.assembly.presets import PRESETS
 from chimera.core import tool
 from chimera.core.context import Context
+from chimera.hooks import HookRunner
 from chimera.permissions import PermissionAction, RuleSet
 from chimera.plugins import BasePlugin, PluginManager
 from chimera.providers.faux import FauxProvider
@@ -67,6 +68,25 @@ def test_extra_tools_and_plugin_tools_join(tmp_path: Path) -> None:
     assert "brought" in names(agent)
     manager.unload("bringer")
     assert "brought" not in names(agent)
+
+
+def test_hooks_of_plugins_have_a_say_beside_those_of_the_agent(tmp_path: Path) -> None:
+    class Watchful(BasePlugin):
+        name = "watchful"
+
+        def register_hooks(self, registry: Any) -> None:
+            registry.register_hook("PreToolUse", "echo not today >&2; exit 2", matcher="write_file")
+
+    manager = PluginManager()
+    own = HookRunner.from_settings(
+        {"PostToolUse": [{"hooks": [{"type": "command", "command": "touch seen"}]}]}, cwd=tmp_path
+    )
+    manager.load_plugin(Watchful())
+    written, answer = run_writing(tmp_path, manager=manager, hooks=own)
+    assert (written, answer) == (False, "Blocked by hook: not today")
+    manager.unload("watchful")
+    assert run_writing(tmp_path, manager=manager, hooks=own)[0]
+    assert (tmp_path / "seen").exists()
 
 
 def test_an_agent_keeps_nothing_between_runs_unless_it_is_given_a_context(tmp_path: Path) -> None:
