@@ -24,7 +24,8 @@ def run_batch(run: Run, context: Context, response: Response) -> Generator[Effec
     """
     problems = getattr(response, "problems", None) or {}
     flows = [tool_call_flow(run, call, problems.get(call.id)) for call in response.tool_calls]
-    message = Message.assistant(response.content, [_judge(flow) for flow in flows])
+    blocks = tuple(response.content_blocks)
+    message = Message("assistant", response.content, tuple(_judge(flow) for flow in flows), content_blocks=blocks)
     batch = _Batch(run, context, message, flows)
     try:
         context.add(message)

@@ -180,7 +180,9 @@ def _count(run: Run, answer: Answer) -> None:
     if run.wants("model_response"):
         run.publish(
             ModelResponseEvent,
-            message=Message.assistant(answer.content, answer.tool_calls),
+            message=Message(
+                "assistant", answer.content, tuple(answer.tool_calls), content_blocks=tuple(answer.content_blocks)
+            ),
             input_tokens=run.last_input_tokens,
             output_tokens=_tokens(answer, "output_tokens"),
             cost=run.cost - before,

@@ -48,6 +48,7 @@ def normalize(response: Any) -> Answer:
         usage if isinstance(usage, Mapping) else {},
         getattr(response, "thinking", "") or "",
         getattr(response, "finish_reason", None),
+        _blocks(getattr(response, "content_blocks", None)),
         problems,
     )
 
@@ -56,6 +57,14 @@ def _refuse(response: Any) -> NoReturn:
     if inspect.iscoroutine(response):
         response.close()
     raise TypeError(f"the provider answered with a {type(response).__name__}, which is no response")
+
+
+def _blocks(raw: Any) -> tuple[Mapping[str, Any], ...]:
+    if not raw:
+        return ()
+    if not isinstance(raw, list | tuple) or not all(isinstance(block, dict) for block in raw):
+        raise TypeError("the provider answered with content blocks that are no list of JSON objects")
+    return tuple(freeze_json(block) for block in raw)
 
 
 def _calls(

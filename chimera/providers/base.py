@@ -18,6 +18,8 @@ class Response:
     """What the model answered. `usage` counts tokens under `input_tokens` and `output_tokens`.
 
     A call whose arguments the model wrote badly carries the text it wrote in `arguments`: such a call never runs.
+    `content_blocks` holds what must travel back with the answer though it is no plain text (signed thoughts, say), as
+    JSON objects in the provider's own terms: they become the `content_blocks` of the recorded message.
     """
 
     content: str
@@ -25,6 +27,7 @@ class Response:
     usage: Mapping[str, int] = field(default_factory=dict)
     thinking: str = ""
     finish_reason: str | None = None
+    content_blocks: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True, slots=True)

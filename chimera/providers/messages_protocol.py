@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from chimera.errors import ProviderProtocolError
@@ -16,7 +15,6 @@ from chimera.types import Message, ToolCall
 
 __all__ = [
     "Block",
-    "BlockResponse",
     "MessagesAssembler",
     "may_think",
     "read_message",
@@ -37,14 +35,6 @@ _THOUGHTS = ("thinking", "redacted_thinking")
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 Block = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class BlockResponse(Response):
-    """A response with the blocks that must travel back with it: signed thoughts. They belong into the message's
-    `content_blocks`."""
-
-    content_blocks: tuple[Block, ...] = ()
 
 
 def render_system(messages: Sequence[Message]) -> str | list[Block]:
@@ -162,7 +152,7 @@ class MessagesAssembler:
 
     def response(self) -> Response:
         blocks = [self._blocks[index] for index in sorted(self._blocks)]
-        return BlockResponse(
+        return Response(
             "".join(block.text for block in blocks),
             tuple(block.call() for block in blocks if block.kind == "tool_use"),
             self._read_usage(),

@@ -127,7 +127,7 @@ async def test_an_answer_however_it_is_sent(server: WireServer, shape: str) -> N
         assert (response.content, response.thinking, response.finish_reason) == ("ok", "hm", "tool_calls")
         assert response.tool_calls == (ToolCall("x", "f", {"a": "é"}),)
         assert response.usage == {"input_tokens": 4, "output_tokens": 2}
-        assert response.content_blocks == (THOUGHT,)  # type: ignore[attr-defined]
+        assert response.content_blocks == (THOUGHT,)
     await provider.aclose()
 
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from chimera.providers.base import Response, StreamChunk
 from chimera.providers.failures import WireError
 from chimera.providers.messages_protocol import (
-    BlockResponse,
     MessagesAssembler,
     may_think,
     read_message,
@@ -72,7 +71,7 @@ def test_a_stream_with_everything_in_it() -> None:
         end("tool_use", output_tokens=7),
         STOP,
     )
-    assert response == BlockResponse(
+    assert response == Response(
         content="I will",
         tool_calls=(ToolCall("x", "f", {"a": 1}), ToolCall("y", "g", {})),
         usage={"input_tokens": 10, "output_tokens": 7},
@@ -166,7 +165,6 @@ def test_finish_reasons(reason: str | None, finish: str | None) -> None:
 def test_a_whole_answer() -> None:
     content = [THOUGHT, {"type": "text", "text": "a"}, {"type": "tool_use", "id": "x", "name": "f", "input": {"a": 1}}]
     response = read_message({"content": content, "stop_reason": "tool_use"})
-    assert isinstance(response, BlockResponse)
     assert (response.content, response.thinking, response.content_blocks) == ("a", "hm, so", (THOUGHT,))
     assert response.tool_calls == (ToolCall("x", "f", {"a": 1}),)
 

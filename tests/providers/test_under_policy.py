@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from chimera.core import AgentLoop, Context, InterceptDecision, Interceptors, LoopConfig, ProviderRequest, ReAct
+from chimera.core import AgentLoop, Context, InterceptDecision, Interceptors, LoopConfig, ProviderRequest, ReAct, tool
 from chimera.core.loop import async_drain_steps
 from chimera.types import Message
-from tests.providers.vendors import KEY, VendorCase
-from tests.providers.wire_server import WireServer
+from tests.providers.vendors import ANTHROPIC, KEY, VendorCase
+from tests.providers.wire_server import WireServer, json_reply
 
 REAL = f"Bearer {KEY}"
 
@@ -70,3 +70,25 @@ async def test_a_replaced_header_reaches_the_wire_for_one_call(
     assert [received.header("Authorization") for received in server.requests] == ["[redacted]", REAL]
     assert [received.header("X-Team") for received in server.requests] == ["blue", "blue"]
     assert provider.request_headers == {"Authorization": REAL, "X-Team": "blue"}
+
+
+SIGNED = {"type": "thinking", "thinking": "hm", "signature": "sig"}
+THOUGHTFUL = [SIGNED, {"type": "tool_use", "id": "x", "name": "look", "input": {}}]
+
+
+@tool
+def look() -> str:
+    """Look around."""
+    return "a door"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_signed_thoughts_go_back_with_the_calls_that_they_led_to(server: WireServer, stream: bool) -> None:
+    """The service refuses results of tools whose turn was begun with thoughts that it does not get back."""
+    server.answer_with(json_reply({"content": THOUGHTFUL, "stop_reason": "tool_use"}), ANTHROPIC.whole("done"))
+    provider = ANTHROPIC.make(server.url)
+    options: Any = {"tools": [look], "provider": provider, "system_prompt": "be brief", "stream": stream}
+    events = [event async for event in AgentLoop().run([Message.user("go")], **options)]
+    assert events[-1].data.output == "done"
+    assert server.requests[1].json["messages"][1] == {"role": "assistant", "content": THOUGHTFUL}
+    await provider.aclose()
