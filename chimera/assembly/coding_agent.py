@@ -32,8 +32,8 @@ class CodingAgent:
 
     `model` names a model (see `chimera.providers.factory`) unless a `provider` is given. `tools_override` replaces the
     preset's tools, `extra_tools` are added; plugins of `manager` add their tools and hooks. `interceptors` are the
-    host's chains: they run after the chains of loaded plugins. `loop` names a strategy loop, or one that a plugin registered, in place of
-    the default one: such a lane carries the chains, and no permissions, hooks or compaction.
+    host's chains: they run after the chains of loaded plugins. `loop` names a strategy loop, or one that a plugin
+    registered, in place of the default one: such a lane carries the chains, and no permissions, hooks or compaction.
 
     Who answers what a policy asks: `permission_callback`. With a callback and no `permissions`, writes and commands
     are asked about; without either, tools run unasked: the program that built the agent decided so.

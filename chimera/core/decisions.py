@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from chimera.types import Message
@@ -135,8 +136,11 @@ def check_interceptor(fn: object, seam: str) -> None:
     name = interceptor_name(fn)
     if not callable(fn):
         raise TypeError(f"an interceptor of the {seam} seam must be callable, not {name}")
-    call = getattr(fn, "__call__", None)  # noqa: B004 - the method itself is looked at, for objects that are callable
-    for candidate in (fn, call, getattr(fn, "func", None)):
+    inner: Any = fn
+    while isinstance(inner, partial):
+        inner = inner.func
+    call = getattr(inner, "__call__", None)  # noqa: B004 - the method itself is looked at, for objects that are callable
+    for candidate in (inner, call):
         if inspect.iscoroutinefunction(candidate) or inspect.isasyncgenfunction(candidate):
             raise TypeError(
                 f"the {seam} interceptor {name} is asynchronous; interceptors run inside synchronous code and are not "

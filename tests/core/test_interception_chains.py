@@ -244,6 +244,7 @@ class _AsyncCallable:
         a_coroutine_function,
         functools.partial(a_coroutine_function),
         _AsyncCallable(),
+        functools.partial(_AsyncCallable()),
         _AsyncCallable().method,
         _AsyncCallable().generate,
     ],
