@@ -34,6 +34,8 @@ def _converse(options: CodeOptions) -> int:
     if options.output is not Output.TEXT:
         raise ConfigError(f"--output {options.output} needs a task: -p TASK")
     if not sys.stdin.isatty():
+        with open_session(options, default_mode=Mode.ASK):  # says what else is missing, a model say
+            pass
         sys.stderr.write("chimera: a conversation needs a terminal; give the task with -p TASK, or -p - to read it\n")
         return USAGE
     from chimera.cli.repl import run_repl

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from chimera.assembly.settings import load_settings
 from chimera.cli.exits import OK
 from chimera.cli.screen import make_console
-from chimera.cli.setup import load_plugins, plugin_folders, project_folder
+from chimera.cli.setup import load_plugins, plugin_folders, project_folder, unload_plugins
 from chimera.text import clean, one_line
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ def show_plugin(name: str, project: Path) -> int:
             for line in lines:
                 console.print(f"  {clean(line)}", soft_wrap=True)
     finally:
-        for loaded in list(manager.plugins):
-            manager.unload(loaded)
+        unload_plugins(manager)
     return OK
 
 

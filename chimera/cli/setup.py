@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from chimera.plugins import PluginManager
     from chimera.session import AgentSession
 
-__all__ = ["Session", "load_plugins", "open_session", "plugin_folders", "project_folder"]
+__all__ = ["Session", "load_plugins", "open_session", "plugin_folders", "project_folder", "unload_plugins"]
 
+_log = logging.getLogger("chimera.cli")
 _SPAWNER = "delegate-spawner"
 
 
@@ -68,8 +70,7 @@ def open_session(
             yield Session(agent, manager, settings, mode, log, project, bus)
     finally:
         log.close()
-        for name in reversed(list(manager.plugins)):
-            manager.unload(name)
+        unload_plugins(manager)
 
 
 def project_folder(project: Path) -> Path:
@@ -93,6 +94,15 @@ def load_plugins(manager: PluginManager, wanted: Mapping[str, Mapping[str, Any]]
         except PluginError as problem:
             place = settings.sources.get(f"plugins.{name}")
             raise PluginError(f"{place[-1]}: 'plugins.{name}': {problem}" if place else str(problem)) from problem
+
+
+def unload_plugins(manager: PluginManager) -> None:
+    """Unload everything, the last one first. One that does not go quietly is logged: it is unloaded all the same."""
+    for name in reversed(list(manager.plugins)):
+        try:
+            manager.unload(name)
+        except PluginError as problem:
+            _log.warning("%s", problem)
 
 
 def _assemble(

@@ -45,7 +45,7 @@ def test_a_conversation_needs_a_terminal(tmp_path: Path) -> None:
     assert "needs a terminal; give the task with -p TASK" in done.stderr
 
 
-@pytest.mark.parametrize("words", [("code", "-p", "x"), ("code", "-p", "x", "--output", "json")])
+@pytest.mark.parametrize("words", [("code",), ("code", "-p", "x"), ("code", "-p", "x", "--output", "json")])
 def test_without_a_model_the_three_ways_to_get_one_are_named(tmp_path: Path, words: tuple[str, ...]) -> None:
     done = chimera(*words, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (USAGE, "")

@@ -211,3 +211,19 @@ def test_questions_of_the_default_loop_reach_whoever_asks(tmp_path: Path) -> Non
         session.agent.run("go")
     assert asked == ["bash"]
     assert (tmp_path / "ran").exists()
+
+
+def test_a_plugin_that_does_not_go_quietly_is_unloaded_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugins = tmp_path / ".chimera" / "plugins"
+    plugins.mkdir(parents=True)
+    (plugins / "loud.py").write_text(
+        "from chimera.plugins import BasePlugin\nclass Loud(BasePlugin):\n    name = 'loud'\n"
+        "    def deactivate(self):\n        raise OSError('no')\n"
+    )
+    with session_of(tmp_path, plugins=("redactor", "loud")) as session:
+        manager = session.manager
+    assert not manager.plugins
+    assert "'loud' is unloaded, but its deactivate raised" in caplog.text
+    assert not PluginExtensionRegistry.get_all_interceptors()

@@ -15,6 +15,7 @@ from chimera.cli.demo.repository import TESTS, Repository, SuiteRun
 from chimera.cli.demo.script import TASKS, answer
 from chimera.cli.exits import FAILED, OK
 from chimera.cli.screen import Screen, print_beside
+from chimera.cli.setup import unload_plugins
 from chimera.core.loop_events import LoopEvent, LoopEventType
 from chimera.events import EventBus
 from chimera.plugins import PluginManager
@@ -177,8 +178,7 @@ def _loaded(names: Sequence[str]) -> Iterator[None]:
             manager.load(name)
         yield
     finally:
-        for name in reversed(list(manager.plugins)):
-            manager.unload(name)
+        unload_plugins(manager)
 
 
 def _with_original_tests(repository: Repository) -> SuiteRun:
