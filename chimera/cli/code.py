@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from importlib.util import find_spec
 
 from chimera.cli.exits import USAGE
 from chimera.cli.options import CodeOptions, Mode, Output
@@ -38,6 +40,16 @@ def _converse(options: CodeOptions) -> int:
             pass
         sys.stderr.write("chimera: a conversation needs a terminal; give the task with -p TASK, or -p - to read it\n")
         return USAGE
+    if not options.plain and _has_full_screen():
+        from chimera.tui.start import run_tui
+
+        return run_tui(lambda ask: open_session(options, default_mode=Mode.ASK, ask=ask))
     from chimera.cli.repl import run_repl
 
     return run_repl(options)
+
+
+def _has_full_screen() -> bool:
+    """Tell whether there is a terminal that can be drawn on, and what draws."""
+    able = sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    return able and find_spec("textual") is not None

@@ -108,6 +108,7 @@ def code(
     yolo: Annotated[bool, typer.Option("--yolo", help="Ask nothing. Rules that deny and plugins still hold.")] = False,
     loop: Annotated[str | None, typer.Option(metavar="NAME", help="A strategy loop in place of the default.")] = None,
     output: Annotated[Output, typer.Option(help="What -p prints to standard output.")] = Output.TEXT,
+    plain: Annotated[bool, typer.Option("--plain", help="Converse line by line, not on the full screen.")] = False,
 ) -> None:
     """Give tasks to a coding agent, in a conversation or, with -p, one task and out.
 
@@ -127,6 +128,7 @@ def code(
         mode=_mode(permission_mode, yolo),
         loop=loop,
         output=output,
+        plain=plain,
     )
     raise typer.Exit(run_code(options, task))
 

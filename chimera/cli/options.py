@@ -38,3 +38,4 @@ class CodeOptions:
     mode: Mode | None = None
     loop: str | None = None
     output: Output = Output.TEXT
+    plain: bool = False

@@ -189,7 +189,7 @@ def ready(tmp_path: Path) -> Path:
 def test_after_ctrl_c_a_real_service_is_sent_a_conversation_that_it_accepts(tmp_path: Path, ready: Path) -> None:
     with (
         service("echo begun; touch ready; sleep 60") as server,
-        Terminal("code", "--model", "m", "--base-url", f"{server.url}/v1", "--yolo", cwd=tmp_path) as terminal,
+        Terminal("code", "--plain", "--model", "m", "--base-url", f"{server.url}/v1", "--yolo", cwd=tmp_path) as terminal,
     ):
         terminal.expect("> ")
         terminal.enter("wait")
@@ -213,7 +213,7 @@ def test_after_ctrl_c_a_real_service_is_sent_a_conversation_that_it_accepts(tmp_
 def test_approvals_on_a_terminal(tmp_path: Path) -> None:
     write = {"name": "write_file", "arguments": {"path": "a.txt", "content": "hello\n"}}
     steps = [{"text": "Two things.", "tool_calls": [LIST, write]}, "Done."]
-    with Terminal("code", "--model", script(tmp_path, steps), cwd=tmp_path) as terminal:
+    with Terminal("code", "--plain", "--model", script(tmp_path, steps), cwd=tmp_path) as terminal:
         terminal.expect("> ")
         terminal.enter("go")
         assert "command: echo listed" in terminal.expect("why not: ")
@@ -230,7 +230,7 @@ def test_approvals_on_a_terminal(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_at_a_question_cancels_the_turn(tmp_path: Path) -> None:
-    with Terminal("code", "--model", script(tmp_path, [{"tool_calls": [LIST]}, "Next."]), cwd=tmp_path) as terminal:
+    with Terminal("code", "--plain", "--model", script(tmp_path, [{"tool_calls": [LIST]}, "Next."]), cwd=tmp_path) as terminal:
         terminal.expect("> ")
         terminal.enter("go")
         terminal.expect("why not: ")
@@ -248,7 +248,7 @@ def test_ctrl_c_at_a_question_cancels_the_turn(tmp_path: Path) -> None:
 
 
 def test_sigterm_at_a_question_ends_the_program(tmp_path: Path) -> None:
-    with Terminal("code", "--model", script(tmp_path, [{"tool_calls": [LIST]}]), cwd=tmp_path) as terminal:
+    with Terminal("code", "--plain", "--model", script(tmp_path, [{"tool_calls": [LIST]}]), cwd=tmp_path) as terminal:
         terminal.expect("> ")
         terminal.enter("go")
         terminal.expect("why not: ")
@@ -281,7 +281,7 @@ def test_a_second_ctrl_c_ends_a_turn_that_does_not_listen(tmp_path: Path) -> Non
     plugins.mkdir(parents=True)
     (plugins / "deaf.py").write_text(DEAF)
     model = script(tmp_path, [{"tool_calls": [{"name": "deaf"}]}, "Next."])
-    with Terminal("code", "--model", model, "--plugin", "deaf", cwd=tmp_path) as terminal:
+    with Terminal("code", "--plain", "--model", model, "--plugin", "deaf", cwd=tmp_path) as terminal:
         terminal.expect("> ")
         terminal.enter("go")
         terminal.expect("● deaf")

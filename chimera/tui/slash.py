@@ -1,0 +1,149 @@
+"""What the slash commands do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from chimera.errors import ChimeraError
+from chimera.permissions.families import nearest
+from chimera.text import clean
+from chimera.tui.commands import COMMANDS
+from chimera.tui.compacting import OnDemand
+from chimera.tui.entries import Tone
+from chimera.tui.status import tokens
+
+if TYPE_CHECKING:
+    from chimera.tui.app import ChimeraApp
+
+__all__ = ["Slash"]
+
+_KEYS = {
+    "Enter": "send; while a turn runs, say something to it",
+    "Ctrl-J": "new line (also Shift-Enter, or \\ and Enter)",
+    "Up, Down": "what was typed before",
+    "Esc": "cancel the turn",
+    "Ctrl-C": "cancel the turn; at rest, leave",
+    "Ctrl-D": "leave, on an empty line",
+    "Ctrl-T": "the decision timeline",
+    "Ctrl-O": "unfold all calls, and fold them again",
+    "Tab": "complete; else go to the transcript, where arrows and Enter unfold one call",
+    "PgUp, PgDn": "scroll",
+}
+
+
+class Slash:
+    """Obeys slash commands of the app and of plugins."""
+
+    def __init__(self, app: ChimeraApp) -> None:
+        self._app = app
+        self._own: dict[str, Callable[[str], None]] = {
+            "help": self._help,
+            "model": self._model,
+            "plugins": self._plugins,
+            "clear": self._clear,
+            "compact": self._compact,
+            "cost": self._cost,
+            "decisions": lambda _: app.action_timeline(),
+            "theme": self._theme,
+            "exit": lambda _: app.leave(0),
+            "quit": lambda _: app.leave(0),
+        }
+
+    def commands(self) -> dict[str, str]:
+        """Return every command with what it does."""
+        opened = self._app.lanes.opened
+        added = opened.manager.components.commands if opened is not None else {}
+        return {**COMMANDS, **{name: command.help for name, command in added.items()}}
+
+    def obey(self, name: str, rest: str) -> None:
+        if name in self._own:
+            self._own[name](rest)
+            return
+        opened = self._app.lanes.opened
+        added = opened.manager.components.commands if opened is not None else {}
+        if name in added:
+            handler = added[name].handler
+            self._app.run_worker(lambda: self._added(name, handler, rest), thread=True, exit_on_error=False)
+            return
+        near = nearest(name, self.commands())
+        hint = f"did you mean /{near}?" if near else "/help lists the commands"
+        self._app.say(f"there is no command /{name}; {hint}", Tone.WARNING)
+
+    def _added(self, name: str, handler: Callable[[str], str | None], rest: str) -> None:
+        """Run a plugin's command, in a thread of its own: it may take its time."""
+        try:
+            text, tone = handler(rest) or "done", Tone.PLAIN
+        except Exception as problem:  # a plugin's command must not end the conversation
+            text, tone = f"/{name} failed: {type(problem).__name__}: {problem}", Tone.BAD
+        self._app.call_from_thread(self._app.say, str(text), tone)
+
+    def _help(self, _rest: str) -> None:
+        lines = [f"/{name:<12} {text}" for name, text in self.commands().items()]
+        keys = [f"{key:<13} {text}" for key, text in _KEYS.items()]
+        self._app.say(clean("\n".join([*lines, "", *keys])), Tone.PLAIN)
+
+    def _model(self, name: str) -> None:
+        agent = self._app.lanes.agent.agent
+        if not name:
+            self._app.say(f"the model is {agent.model}", Tone.PLAIN)
+        elif self._at_rest("change the model"):
+            self._change_model(name)
+
+    def _change_model(self, name: str) -> None:
+        from chimera.providers.factory import create_provider
+
+        agent, lane = self._app.lanes.agent.agent, self._app.state.lane
+        try:
+            provider = create_provider(name)
+        except ChimeraError as problem:
+            self._app.say(str(problem), Tone.BAD)
+            return
+        close = getattr(agent.provider, "close", None)
+        agent.provider = provider
+        agent.model = lane.model = str(getattr(provider, "model_name", "") or name)
+        lane.window = getattr(provider, "context_window", 0) or 0
+        if callable(close):
+            close()
+        self._app.say(f"the model is now {lane.model}")
+
+    def _plugins(self, _rest: str) -> None:
+        opened = self._app.lanes.opened
+        loaded = opened.manager.plugins if opened is not None else {}
+        lines = [
+            f"{name}  {(type(plugin).__doc__ or '').strip().partition(chr(10))[0]}" for name, plugin in loaded.items()
+        ]
+        none = "no plugins; load some with --plugin NAME, or name them in .chimera/config.toml"
+        self._app.say("\n".join(lines) or none, Tone.PLAIN)
+
+    def _clear(self, _rest: str) -> None:
+        if self._at_rest("clear the conversation"):
+            self._app.lanes.agent.clear()
+            self._app.state.lane.clear()
+            self._app.lanes.greet()
+
+    def _compact(self, _rest: str) -> None:
+        strategy = self._app.lanes.agent.agent.compaction
+        if not isinstance(strategy, OnDemand) or self._app.lanes.agent.agent.loop is not None:
+            self._app.say("this lane shortens nothing", Tone.WARNING)
+            return
+        strategy.wanted = True
+        self._app.say("the conversation is shortened before the next answer")
+
+    def _cost(self, _rest: str) -> None:
+        lane = self._app.state.lane
+        used, turns = lane.used, f"{lane.turns} turn{'s' * (lane.turns != 1)}"
+        spent = f"{tokens(used.tokens_in)} tokens in, {tokens(used.tokens_out)} out, ${used.cost:.4f}"
+        self._app.say(f"{turns}, {spent}", Tone.PLAIN)
+
+    def _theme(self, name: str) -> None:
+        wanted = {"light": "textual-light", "dark": "textual-dark"}.get(name)
+        if wanted is None:
+            wanted = "textual-light" if self._app.current_theme.dark else "textual-dark"
+        self._app.theme = wanted
+
+    def _at_rest(self, what: str) -> bool:
+        if self._app.state.lane.running:
+            self._app.say(f"cannot {what} while a turn runs: wait for it, or press Esc", Tone.WARNING)
+            return False
+        return True

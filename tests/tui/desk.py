@@ -1,0 +1,73 @@
+"""An app over a real agent with a scripted model, for tests: a fixed size and a clock that stands still."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chimera.assembly.driver import AgentDriver
+from chimera.assembly.settings import Settings
+from chimera.events import EventBus
+from chimera.permissions import RuleSet, policy_for_mode
+from chimera.plugins import PluginManager
+from chimera.providers.faux import FauxProvider, Script
+from chimera.tui.app import ChimeraApp
+from chimera.tui.state import AppState
+
+__all__ = ["Desk", "wait_for"]
+
+
+@dataclass
+class Desk:
+    """What the app is given, and the app. `policies` are the rules by kind."""
+
+    project: Path
+    script: Script
+    mode: str = "ask"
+    rules: dict[str, list[str]] = field(default_factory=dict)
+    interceptors: Any = None
+    plugins: Sequence[str] = ()
+    agent_options: dict[str, Any] = field(default_factory=dict)
+    with_bus: bool = True
+    settings: Settings = field(default_factory=Settings)
+
+    def __post_init__(self) -> None:
+        self.bus = EventBus()
+        self.manager = PluginManager([])
+        for name in self.plugins:
+            self.manager.load(name)
+        self.provider = FauxProvider(self.script, model="scripted-1", usd_per_token=0.00001)
+        self.now = 1000.0
+        self.app = ChimeraApp(AppState(), clock=lambda: self.now, utc=True)
+        ask = self.app.lanes.asking.ask
+        self.agent = AgentDriver(
+            provider=self.provider,
+            project_dir=self.project,
+            manager=self.manager,
+            interceptors=self.interceptors,
+            permissions=policy_for_mode(self.mode, RuleSet(**self.rules, root=self.project), root=self.project),  # type: ignore[arg-type]
+            permission_callback=ask,
+            event_bus=self.bus if self.with_bus else None,
+            **self.agent_options,
+        )
+        self.app.lanes.attach(self)
+
+    def close(self) -> None:
+        """End the threads, and let go of the plugins."""
+        assert self.app.lanes.close()
+        for name in list(self.manager.plugins):
+            self.manager.unload(name)
+
+
+async def wait_for(pilot: Any, condition: Any) -> None:
+    """Let the app go on until `condition` holds."""
+    for _ in range(600):
+        pilot.app.tick()
+        await pilot.pause()
+        if condition():
+            await pilot.pause()
+            return
+        await pilot.pause(0.01)
+    raise AssertionError(f"it never came to {condition}")
