@@ -72,11 +72,13 @@ class AgentSession(AgentDriver):
         )
 
     def close(self) -> None:
-        """Cancel what runs, and close the provider when it can be closed. Closing twice does nothing."""
+        """Cancel what runs, close the journal, and the provider when it can be closed. Closing twice does nothing."""
         if self._closed:
             return
         self._closed = True
         self.cancel()
+        if self.journal is not None:
+            self.journal.close()
         close = getattr(self.agent.provider, "close", None)
         if callable(close):
             close()

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-__all__ = ["CodeOptions", "Mode", "Output"]
+__all__ = ["BEST", "LATEST", "CodeOptions", "Mode", "Output"]
+
+LATEST = "latest"
+"""In place of the id of a session: the one of this project that was used last."""
+BEST = "best"
+"""In place of the name of a lane: the one that won."""
 
 
 class Output(StrEnum):
@@ -27,7 +32,11 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CodeOptions:
-    """What the command line says; None where it says nothing, and the settings decide."""
+    """What the command line says; None where it says nothing, and the settings decide.
+
+    `resume` is the id of a session, or `LATEST`; `records` says whether a session is recorded. `lanes` are those of a
+    race, `check` is the command that judges them, and `apply` says which one the project is changed by.
+    """
 
     model: str | None = None
     base_url: str | None = None
@@ -39,3 +48,8 @@ class CodeOptions:
     loop: str | None = None
     output: Output = Output.TEXT
     plain: bool = False
+    resume: str | None = None
+    records: bool = True
+    lanes: str | None = None
+    check: str | None = None
+    apply: str | None = None

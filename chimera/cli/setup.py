@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from chimera.assembly.settings import Settings, config_paths, load_settings
 from chimera.cli.decisions import DecisionLog
 from chimera.cli.holding import Ask, held_by_gate, held_by_loop, policy_of
 from chimera.cli.options import CodeOptions, Mode
+from chimera.cli.recording import recording
 from chimera.errors import ConfigError, PluginError
 from chimera.events import EventBus
 
@@ -20,7 +21,16 @@ if TYPE_CHECKING:
     from chimera.plugins import PluginManager
     from chimera.session import AgentSession
 
-__all__ = ["Session", "load_plugins", "open_session", "plugin_folders", "project_folder", "unload_plugins"]
+__all__ = [
+    "Bench",
+    "Session",
+    "load_plugins",
+    "open_bench",
+    "open_session",
+    "plugin_folders",
+    "project_folder",
+    "unload_plugins",
+]
 
 _log = logging.getLogger("chimera.cli")
 _SPAWNER = "delegate-spawner"
@@ -39,14 +49,49 @@ class Session:
     bus: EventBus
 
 
-@contextmanager
-def open_session(
-    options: CodeOptions, *, default_mode: Mode, ask: Ask | None = None, streams: bool = True
-) -> Iterator[Session]:
-    """Assemble what the options and the settings say; plugins are unloaded and the provider is closed at the end.
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What agents are assembled from: options, settings, the mode, and the plugins that are loaded."""
 
-    `ask` decides what the policy asks; without it such calls are denied. Raises `ConfigError` or `PluginError` for
-    what is wrong in the options and the settings.
+    options: CodeOptions
+    settings: Settings
+    mode: Mode
+    manager: PluginManager
+    project: Path
+
+    def assemble(self, bus: EventBus, ask: Ask | None, **changes: Any) -> AgentSession:
+        """Make an agent for the project. `changes` are arguments of `AgentSession` that differ from what is set."""
+        from chimera.assembly.presets import get_preset
+        from chimera.session import AgentSession
+
+        options, settings = self.options, self.settings
+        preset = options.preset or settings.preset or "coding_agent"
+        extra = _delegation(self.manager)
+        arguments: dict[str, Any] = {
+            "model": options.model or settings.model,
+            "project_dir": self.project,
+            "preset": preset,
+            "base_url": options.base_url or settings.base_url,
+            "max_turns": options.max_turns or settings.max_turns,
+            "manager": self.manager,
+            "extra_tools": extra,
+            **changes,
+        }
+        tools = [*get_preset(preset).tools(self.project), *extra, *self.manager.tools]
+        return AgentSession(**arguments, **self._held(tools, bus, ask))
+
+    def _held(self, tools: Sequence[Any], bus: EventBus, ask: Ask | None) -> dict[str, Any]:
+        policy = policy_of(self.settings, self.mode, self.project, tools)
+        if self.options.loop is None:
+            return held_by_loop(self.settings, self.mode, self.project, policy, ask, bus)
+        return held_by_gate(self.settings, self.options.loop, policy, ask)
+
+
+@contextmanager
+def open_bench(options: CodeOptions, *, default_mode: Mode) -> Iterator[Bench]:
+    """Read the settings and load the plugins, which are unloaded at the end.
+
+    Raises `ConfigError` or `PluginError` for what is wrong in the options and the settings.
     """
     from chimera.plugins import PluginManager
 
@@ -54,23 +99,35 @@ def open_session(
     settings = load_settings(project)
     mode = options.mode or Mode(settings.permission_mode or default_mode)
     manager = PluginManager(plugin_folders(project))
-    bus = EventBus()
-    log = DecisionLog(bus, follows_events=options.loop is not None)
-
-    def hold(tools: Sequence[Any]) -> dict[str, Any]:
-        policy = policy_of(settings, mode, project, tools)
-        if options.loop is None:
-            return held_by_loop(settings, mode, project, policy, ask, bus)
-        return held_by_gate(settings, options.loop, policy, ask)
-
     try:
         load_plugins(manager, settings.plugins, settings)
         load_plugins(manager, {name: {} for name in options.plugins if name not in settings.plugins}, settings)
-        with _assemble(options, settings, manager, project, hold, streams) as agent:
-            yield Session(agent, manager, settings, mode, log, project, bus)
+        yield Bench(options, settings, mode, manager, project)
+    finally:
+        unload_plugins(manager)
+
+
+@contextmanager
+def open_session(
+    options: CodeOptions, *, default_mode: Mode, ask: Ask | None = None, streams: bool = True
+) -> Iterator[Session]:
+    """Assemble what the options and the settings say; plugins are unloaded and the provider is closed at the end.
+
+    `ask` decides what the policy asks; without it such calls are denied. The session is recorded, or a recorded one is
+    gone on with, as the options say. Raises what `open_bench` and `recording` raise.
+    """
+    bus = EventBus()
+    log = DecisionLog(bus, follows_events=options.loop is not None)
+    try:
+        with (
+            open_bench(options, default_mode=default_mode) as bench,
+            recording(options, bench.settings, bench.project) as record,
+            bench.assemble(bus, ask, model=record.model, interactive=streams, journal=record.journal) as agent,
+        ):
+            record.note_model(agent.model)
+            yield Session(agent, bench.manager, bench.settings, bench.mode, log, bench.project, bus)
     finally:
         log.close()
-        unload_plugins(manager)
 
 
 def project_folder(project: Path) -> Path:
@@ -103,33 +160,6 @@ def unload_plugins(manager: PluginManager) -> None:
             manager.unload(name)
         except PluginError as problem:
             _log.warning("%s", problem)
-
-
-def _assemble(
-    options: CodeOptions,
-    settings: Settings,
-    manager: PluginManager,
-    project: Path,
-    hold: Callable[[Sequence[Any]], dict[str, Any]],
-    streams: bool,
-) -> AgentSession:
-    """Make the agent. `hold` says, for the tools that it will have, what it is held to."""
-    from chimera.assembly.presets import get_preset
-    from chimera.session import AgentSession
-
-    preset = options.preset or settings.preset or "coding_agent"
-    extra = _delegation(manager)
-    return AgentSession(
-        options.model or settings.model,
-        project,
-        preset,
-        interactive=streams,
-        base_url=options.base_url or settings.base_url,
-        max_turns=options.max_turns or settings.max_turns,
-        manager=manager,
-        extra_tools=extra,
-        **hold([*get_preset(preset).tools(project), *extra, *manager.tools]),
-    )
 
 
 def _delegation(manager: PluginManager) -> list[Any]:
