@@ -96,7 +96,7 @@ async def steps_as_events(loop: Any, host: Run, context: Context, env: Any) -> A
     finally:
         worker.close()
     seconds = perf_counter() - host.started
-    ended = LoopResult(reason, list(context.messages), {}, cost, seconds * 1000, turn, output)
+    ended = LoopResult(reason, list(context.messages), {}, cost, seconds * 1000, turn, output, host.policies)
     yield LoopEvent(LoopEventType.RESULT, ended, turn)
 
 

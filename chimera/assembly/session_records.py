@@ -78,6 +78,7 @@ def turn_record(result: LoopResult, reason: str) -> Record:
         "cost_usd": result.cost_usd,
         "duration_ms": round(result.duration_ms, 1),
         "steps": result.turn_count,
+        **({"policies": list(result.policies)} if result.policies else {}),
     }
 
 

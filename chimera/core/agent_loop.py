@@ -149,4 +149,5 @@ def _loop_result(run: Run, context: Context, result: AgentResult | None, failure
         duration_ms=(perf_counter() - run.started) * 1000,
         turn_count=run.turn,
         output=result.output if result is not None else "",
+        policies=run.policies,
     )

@@ -43,7 +43,7 @@ class LoopResult:
 
     `reason` is `completed`, `max_turns`, `aborted`, `interceptor_blocked: <reason>`, `blocked_steps_limit: <text>` or
     `error: <text>`. `messages` is the durable conversation without the system prompt, `usage` sums tokens, `cost_usd`
-    is in US dollars, `duration_ms` in milliseconds.
+    is in US dollars, `duration_ms` in milliseconds. `policies` are the versions of the plugins that had a say in it.
     """
 
     reason: str
@@ -53,6 +53,7 @@ class LoopResult:
     duration_ms: float = 0.0
     turn_count: int = 0
     output: str = ""
+    policies: tuple[str, ...] = ()
 
     @property
     def success(self) -> bool:

@@ -21,6 +21,7 @@ from chimera.core.loop_events import LoopEvent, LoopEventType
 from chimera.core.rules import Rules
 from chimera.core.seams import Watch
 from chimera.core.tool import schema_of
+from chimera.core.versions import versions_in
 from chimera.errors import BlockedStepsLimit, MisuseError, RunCancelled
 from chimera.events import Event, EventBus, InterceptorEvent
 from chimera.frozen import freeze
@@ -60,6 +61,7 @@ class Run:
         self.provider = provider
         self.offer(tools)
         self.rules: Rules = Rules.of(config, self.tools, outer.rules_below() if outer else None)
+        self.policies = tuple(map(str, versions_in(self.rules.chains)))
         self.cancellation: RunToken = RunToken(self.config.cancellation, outer.cancellation if outer else None)
         self.home: AbstractEventLoop | None = None
         self.identity = _identity(outer, conversation_id, loop, lane)
@@ -172,6 +174,8 @@ def _by_name(tools: Iterable[Any] | Mapping[str, Any] | None) -> dict[str, Any]:
     named: dict[str, Any] = {}
     listed: Iterable[Any] = tools.values() if isinstance(tools, Mapping) else tools or ()
     for tool in listed:
+        if isinstance(tool, type):
+            raise MisuseError(f"{tool.__qualname__} is no tool but the class of one: call it")
         if not isinstance(getattr(tool, "name", None), str) or not tool.name:
             raise MisuseError(f"{tool!r} is no tool: it has no name; make one with BaseTool or @tool")
         if tool.name in named:

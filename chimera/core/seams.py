@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from chimera.core.decisions import InterceptDecision, Interceptor, ProviderRequest, interceptor_name
 from chimera.core.differences import difference
 from chimera.core.identity import RunIdentity, current_run, running
+from chimera.core.versions import interceptor_version
 from chimera.events import EventBus, InterceptorEvent
 from chimera.frozen import freeze, freeze_json, thaw
 from chimera.types import Message, ToolCall, ToolResult
@@ -192,6 +193,7 @@ def _tell(
             call_id=call.id if call else None,
             interceptor=interceptor_name(fn),
             duration_us=spent,
+            version=str(interceptor_version(fn) or ""),
             run_id=who.run_id if who else "",
             conversation_id=who.conversation_id if who else "",
             lane=who.lane if who else "",
