@@ -92,8 +92,8 @@ def _frozen(value: Any, room: int) -> Any:
         return _own(value)
     inside = _deeper(room)
     if isinstance(value, dict):
-        return FrozenDict((key, item if type(item) in _ATOMS else _frozen(item, inside)) for key, item in value.items())
-    items = (item if type(item) in _ATOMS else _frozen(item, inside) for item in value)
+        return FrozenDict({key: item if type(item) in _ATOMS else _frozen(item, inside) for key, item in value.items()})
+    items = [item if type(item) in _ATOMS else _frozen(item, inside) for item in value]
     return tuple(items) if kind is tuple else FrozenList(items)
 
 
@@ -102,10 +102,12 @@ def _frozen_json(value: Any, room: int) -> Any:
         return value
     if isinstance(value, dict):
         inside = _deeper(room)
-        return FrozenDict((_key(key), _frozen_json(item, inside)) for key, item in value.items())
+        if _TEXT.issuperset(map(type, value)) and _EXACT.issuperset(map(type, value.values())):
+            return FrozenDict(value)
+        return FrozenDict({_key(key): _frozen_json(item, inside) for key, item in value.items()})
     if isinstance(value, list | tuple):
         inside = _deeper(room)
-        return FrozenList(_frozen_json(item, inside) for item in value)
+        return FrozenList([_frozen_json(item, inside) for item in value])
     if isinstance(value, float) and isfinite(value):
         return float.__float__(value)
     for kind, plain in _PLAIN:
@@ -116,6 +118,7 @@ def _frozen_json(value: Any, room: int) -> Any:
     raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
+_TEXT = frozenset({str})
 _EXACT = frozenset({str, int, bool, type(None)})
 _PLAIN: tuple[tuple[type, Any], ...] = ((str, str.__str__), (int, int.__int__))
 
@@ -136,7 +139,11 @@ def _thawed(value: Any) -> Any:
     if type(value) in _ATOMS:
         return value
     if isinstance(value, dict):
-        return {key: item if type(item) in _ATOMS else _thawed(item) for key, item in value.items()}
+        plain = dict(value)
+        for key, item in value.items():
+            if type(item) not in _ATOMS:
+                plain[key] = _thawed(item)
+        return plain
     if isinstance(value, list):
         return [item if type(item) in _ATOMS else _thawed(item) for item in value]
     if type(value) is tuple:

@@ -30,15 +30,20 @@ def argument_problem(validate: Validator, arguments: Mapping[str, Any]) -> str |
 
     Arguments that the check itself fails on are not fit to run either.
     """
-    from fastjsonschema import JsonSchemaValueException
-
     try:
         validate(arguments)
-    except JsonSchemaValueException as exc:
-        return str(exc.message).replace("data must", "the arguments must").removeprefix("data.")
-    except Exception as exc:  # a pattern that is no regular expression, a schema that refers to itself for ever
-        return f"they could not be checked ({type(exc).__name__})"
+    except Exception as exc:
+        return _words(exc)
     return None
+
+
+def _words(exc: Exception) -> str:
+    from fastjsonschema import JsonSchemaValueException
+
+    if isinstance(exc, JsonSchemaValueException):
+        return str(exc.message).replace("data must", "the arguments must").removeprefix("data.")
+    # a pattern that is no regular expression, a schema that refers to itself for ever
+    return f"they could not be checked ({type(exc).__name__})"
 
 
 @lru_cache(maxsize=1024)

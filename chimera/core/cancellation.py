@@ -77,7 +77,12 @@ class RunToken(CancellationToken):
 
     @property
     def cancelled(self) -> bool:
-        return self._cancelled or any(token.cancelled for token in self._followed)
+        if self._cancelled:
+            return True
+        for token in self._followed:  # looked at several times in each step: a generator would cost more than the look
+            if token.cancelled:
+                return True
+        return False
 
     @property
     def needs_polling(self) -> bool:

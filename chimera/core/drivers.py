@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -18,7 +17,7 @@ from chimera.core.effects import Consult, Effect, Emit, RunVetted, VettedCall, W
 from chimera.core.identity import running
 from chimera.core.run import enclosing
 from chimera.core.tool import BaseTool
-from chimera.core.wire import Turn, async_call_arguments, async_turn, call_arguments
+from chimera.core.wire import Turn, async_turn, call_arguments
 from chimera.errors import ChimeraError, ProviderProtocolError, RunCancelled
 from chimera.providers.base import Provider, StreamChunk
 from chimera.threads import in_thread, run_coroutine
@@ -148,7 +147,7 @@ async def _perform_async(effect: Any) -> Any:
     if kind is WireCall:
         if not _is_asynchronous(effect.provider):
             return await _complete_in_thread(effect)
-        async with async_call_arguments(effect) as arguments:
+        with await async_turn(effect) as arguments:
             return await effect.provider.async_complete(effect.request.messages, **arguments)
     if kind is Consult:
         return await _consult(effect.fn)
@@ -196,7 +195,7 @@ async def _stream(call: WireCall, cancellation: CancellationToken | None) -> Asy
             yield False, item
         yield True, response
         return
-    async with async_call_arguments(call) as arguments:
+    with await async_turn(call) as arguments:
         chunks = stream(call.request.messages, **arguments)
         try:
             response = None
@@ -225,23 +224,18 @@ def _shown(call: WireCall, chunk: StreamChunk) -> list[Any]:
     return [item for item in items if item is not None]
 
 
-@contextmanager
-def _inside(vetted: VettedCall) -> Iterator[None]:
-    """Mark what runs as the body of a tool: it is no part of an interceptor that may have started the whole run."""
-    tokens = enclosing.set(vetted.run), running.set(None)
-    try:
-        yield
-    finally:
-        enclosing.reset(tokens[0])
-        running.reset(tokens[1])
+# What runs as the body of a tool is no part of an interceptor that may have started the whole run: `running` is None.
 
 
 def _run_tool(vetted: VettedCall) -> ToolResult:
-    with _inside(vetted):
-        try:
-            return _checked(vetted, vetted.tool.execute(vetted.arguments, vetted.run.env))
-        except (Exception, SystemExit, asyncio.CancelledError) as exc:
-            return _failed(exc)
+    outer, judge = enclosing.set(vetted.run), running.set(None)
+    try:
+        return _checked(vetted, vetted.tool.execute(vetted.arguments, vetted.run.env))
+    except (Exception, SystemExit, asyncio.CancelledError) as exc:
+        return _failed(exc)
+    finally:
+        running.reset(judge)
+        enclosing.reset(outer)
 
 
 async def _run_tools(calls: Sequence[VettedCall]) -> list[ToolResult]:
@@ -261,16 +255,19 @@ async def _run_tool_async(vetted: VettedCall) -> ToolResult:
     execute = getattr(vetted.tool, "async_execute", None)
     if execute is None or getattr(execute, "__func__", None) is BaseTool.async_execute:
         return await asyncio.to_thread(_run_tool, vetted)
-    with _inside(vetted):
-        try:
-            return _checked(vetted, await execute(vetted.arguments, vetted.run.env))
-        except (Exception, SystemExit) as exc:
-            return _failed(exc)
-        except asyncio.CancelledError as exc:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            return _failed(exc)  # the tool itself was cancelled, not the run
+    outer, judge = enclosing.set(vetted.run), running.set(None)
+    try:
+        return _checked(vetted, await execute(vetted.arguments, vetted.run.env))
+    except (Exception, SystemExit) as exc:
+        return _failed(exc)
+    except asyncio.CancelledError as exc:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        return _failed(exc)  # the tool itself was cancelled, not the run
+    finally:
+        running.reset(judge)
+        enclosing.reset(outer)
 
 
 def _checked(vetted: VettedCall, result: Any) -> ToolResult:

@@ -7,15 +7,14 @@ restored under a lock of its own, which every call through it holds: no call may
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack
 from threading import Lock
 from typing import Any
 
 from chimera.core.effects import WireCall
 from chimera.errors import ProviderError
 
-__all__ = ["Turn", "async_call_arguments", "async_turn", "call_arguments", "own_headers"]
+__all__ = ["Turn", "async_turn", "call_arguments", "own_headers"]
 
 _POLL_SECONDS = 0.002
 
@@ -36,12 +35,24 @@ _guard = Lock()  # held for a moment, around looks at and changes of any provide
 
 
 class Turn:
-    """Leave to make one call: the keyword arguments of the provider's method, with the call's headers in force."""
+    """Leave to make one call: the keyword arguments of the provider's method, with the call's headers in force.
 
-    def __init__(self, arguments: dict[str, Any], release: ExitStack) -> None:
+    A context manager, which ends it.
+    """
+
+    __slots__ = ("_claim", "_release", "arguments")
+
+    def __init__(self, arguments: dict[str, Any], release: ExitStack | None = None) -> None:
         self.arguments = arguments
         self._release = release
         self._claim = Lock()
+
+    def __enter__(self) -> dict[str, Any]:
+        return self.arguments
+
+    def __exit__(self, *_exc: object) -> None:
+        if self._release is not None:
+            self._release.close()
 
     def begin(self) -> bool:
         """Claim the turn for a thread that will end it. False when it was given up before the thread came to run."""
@@ -54,50 +65,44 @@ class Turn:
 
     def end(self) -> None:
         """Restore the provider's own headers and let the next call have its turn."""
-        self._release.close()
+        self.__exit__()
 
 
 def own_headers(provider: Any) -> dict[str, str] | None:
     """Return a copy of the provider's own headers, whatever calls are under way; None where it has no such surface."""
+    if getattr(provider, "request_headers", None) is None:
+        return None  # and so it never has a gate
     with _guard:
         gate = _gates.get(id(provider))
-        replaced = gate is not None and gate.replaced
-        headers = gate.own if gate is not None and replaced else getattr(provider, "request_headers", None)
+        headers = gate.own if gate is not None and gate.replaced else provider.request_headers
         return None if headers is None else dict(headers)
 
 
-@contextmanager
-def call_arguments(call: WireCall) -> Iterator[dict[str, Any]]:
-    """Yield the keyword arguments of the provider's method, with the call's headers in force."""
+def call_arguments(call: WireCall) -> Turn:
+    """Wait, blocking the thread, for the turn of a call. Whoever gets it has to end it."""
+    if not _shares_headers(call.provider):
+        return Turn(_arguments(call))
     with ExitStack() as stack:
         gate = _enter(call.provider, stack)
-        if gate is not None:
-            stack.enter_context(gate.in_use)
-            _put_headers(call, gate, stack)
-        yield _arguments(call)
-
-
-@asynccontextmanager
-async def async_call_arguments(call: WireCall) -> AsyncIterator[dict[str, Any]]:
-    """`call_arguments` for a task."""
-    turn = await async_turn(call)
-    try:
-        yield turn.arguments
-    finally:
-        turn.end()
+        stack.enter_context(gate.in_use)
+        return _turn(call, gate, stack)
 
 
 async def async_turn(call: WireCall) -> Turn:
-    """Wait for a turn without blocking the event loop. Whoever gets it has to end it."""
+    """`call_arguments` without blocking the event loop."""
+    if not _shares_headers(call.provider):
+        return Turn(_arguments(call))
     with ExitStack() as stack:
         gate = _enter(call.provider, stack)
-        if gate is not None:
-            while not gate.in_use.acquire(blocking=False):  # noqa: ASYNC110 - the holder may be a thread: it sets no event
-                await asyncio.sleep(_POLL_SECONDS)
-            stack.callback(gate.in_use.release)
-            _put_headers(call, gate, stack)
-        arguments = _arguments(call)
-        return Turn(arguments, stack.pop_all())
+        while not gate.in_use.acquire(blocking=False):  # noqa: ASYNC110 - the holder may be a thread: it sets no event
+            await asyncio.sleep(_POLL_SECONDS)
+        stack.callback(gate.in_use.release)
+        return _turn(call, gate, stack)
+
+
+def _turn(call: WireCall, gate: _Gate, stack: ExitStack) -> Turn:
+    _put_headers(call, gate, stack)
+    return Turn(_arguments(call), stack.pop_all())
 
 
 def _arguments(call: WireCall) -> dict[str, Any]:
@@ -115,10 +120,12 @@ def _takes_headers(provider: Any) -> bool:
     return bool(getattr(provider, "accepts_call_headers", False))
 
 
-def _enter(provider: Any, stack: ExitStack) -> _Gate | None:
-    """Return the gate of a provider that shares one settable set of headers among its calls; None for all others."""
-    if _takes_headers(provider) or getattr(provider, "request_headers", None) is None:
-        return None
+def _shares_headers(provider: Any) -> bool:
+    """Tell whether all calls of the provider share one settable set of headers."""
+    return getattr(provider, "request_headers", None) is not None and not _takes_headers(provider)
+
+
+def _enter(provider: Any, stack: ExitStack) -> _Gate:
     with _guard:
         gate = _gates.setdefault(id(provider), _Gate())
         gate.users += 1
