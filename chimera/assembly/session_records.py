@@ -17,6 +17,7 @@ __all__ = [
     "decision_record",
     "encode",
     "header_record",
+    "message_json",
     "message_record",
     "read_message",
     "read_time",
@@ -60,12 +61,12 @@ def header_record(session_id: str, project: str, model: str, lane: str) -> Recor
 
 def message_record(message: Message) -> Record:
     """Return the record of a message that was added to the end of the conversation."""
-    return {"type": "message", "at": stamp(), **_message(message)}
+    return {"type": "message", "at": stamp(), **message_json(message)}
 
 
 def conversation_record(messages: Iterable[Message]) -> Record:
     """Return the record of a conversation that takes the place of all messages so far."""
-    return {"type": "conversation", "at": stamp(), "messages": [_message(message) for message in messages]}
+    return {"type": "conversation", "at": stamp(), "messages": [message_json(message) for message in messages]}
 
 
 def turn_record(result: LoopResult, reason: str) -> Record:
@@ -124,7 +125,8 @@ def _read_call(record: Any) -> ToolCall:
     return ToolCall(call_id, name, arguments)
 
 
-def _message(message: Message) -> Record:
+def message_json(message: Message) -> Record:
+    """Return a message as records hold it; what is empty is left out."""
     record: Record = {"role": message.role, "content": message.content}
     if message.tool_calls:
         record["tool_calls"] = [

@@ -21,6 +21,11 @@ def run_code(options: CodeOptions, task: str | None) -> int:
     task = sys.stdin.read() if task == "-" else _readable(task)
     if not task.strip():
         raise ConfigError("the task is empty")
+    if options.lanes is not None:
+        from chimera.cli.race import run_race
+
+        return run_race(options, task)
+    _require_race(options)
     from chimera.cli.oneshot import run_task
 
     with open_session(options, default_mode=Mode.ACCEPT_EDITS, streams=options.output is Output.STREAM_JSON) as session:
@@ -32,7 +37,16 @@ def _readable(argument: str) -> str:
     return argument.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
+def _require_race(options: CodeOptions) -> None:
+    for name, value in (("--check", options.check), ("--apply", options.apply)):
+        if value is not None:
+            raise ConfigError(f"{name} is for a race: name its lanes with --models")
+
+
 def _converse(options: CodeOptions) -> int:
+    if options.lanes is not None:
+        raise ConfigError("a race needs a task: -p TASK")
+    _require_race(options)
     if options.output is not Output.TEXT:
         raise ConfigError(f"--output {options.output} needs a task: -p TASK")
     if not sys.stdin.isatty():

@@ -71,6 +71,7 @@ def examine(project: Path) -> Iterator[Finding]:
     yield _permissions(settings, project)
     yield from _plugins(settings, project)
     yield _hooks(settings)
+    yield _sessions()
 
 
 def _program(name: str, use: str) -> Finding:
@@ -131,6 +132,13 @@ def _plugins(settings: Settings, project: Path) -> Iterator[Finding]:
     others = [name for name in manager.discover() if name not in settings.plugins]
     if others:
         yield Finding("none", "more plugins", f"{', '.join(others)}; load one with --plugin NAME")
+
+
+def _sessions() -> Finding:
+    from chimera.assembly.journal import sessions_folder
+
+    folder = sessions_folder()
+    return Finding("ok" if folder.is_dir() else "none", "sessions", str(folder))
 
 
 def _hooks(settings: Settings) -> Finding:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from chimera.cli.exits import INTERRUPTED, LEGEND, USAGE
-from chimera.cli.options import CodeOptions, Mode, Output
+from chimera.cli.options import CodeOptions, Format, Mode, Output, with_values
 from chimera.errors import ChimeraError
 
 __all__ = ["app", "main"]
@@ -30,6 +31,12 @@ plugins_app = typer.Typer(
     help="Look at the plugins that can be loaded.", no_args_is_help=True, context_settings=_CONTEXT
 )
 app.add_typer(plugins_app, name="plugins")
+sessions_app = typer.Typer(
+    help="Look at recorded sessions; `chimera code --resume` goes on with one.",
+    no_args_is_help=True,
+    context_settings=_CONTEXT,
+)
+app.add_typer(sessions_app, name="sessions")
 
 _Project = Annotated[
     Path, typer.Option("--project", "-C", help="The project folder.", metavar="FOLDER", show_default="this one")
@@ -84,7 +91,12 @@ def demo(
     raise typer.Exit(run_demo(with_policy=not no_policy))
 
 
-@app.command(epilog=LEGEND)
+class _CodeCommand(TyperCommand):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, list(with_values(args)))
+
+
+@app.command(epilog=LEGEND, cls=_CodeCommand)
 def code(
     task: Annotated[
         str | None, typer.Option("--prompt", "-p", metavar="TASK", help="Do one task and exit; - reads it from stdin.")
@@ -109,12 +121,29 @@ def code(
     loop: Annotated[str | None, typer.Option(metavar="NAME", help="A strategy loop in place of the default.")] = None,
     output: Annotated[Output, typer.Option(help="What -p prints to standard output.")] = Output.TEXT,
     plain: Annotated[bool, typer.Option("--plain", help="Converse line by line, not on the full screen.")] = False,
+    resume: Annotated[
+        str | None,
+        typer.Option(metavar="[ID]", help="Go on with a session, by default the last one of this project."),
+    ] = None,
+    no_session: Annotated[bool, typer.Option("--no-session", help="Record nothing.")] = False,
+    models: Annotated[
+        str | None,
+        typer.Option(metavar="LANES", help="Race these at the task: MODEL or MODEL:LOOP, with commas between them."),
+    ] = None,
+    check: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="The command that judges the lanes of a race; 0 passes.")
+    ] = None,
+    apply: Annotated[
+        str | None, typer.Option(metavar="LANE", help="Apply this lane of a race to the project, or best.")
+    ] = None,
 ) -> None:
     """Give tasks to a coding agent, in a conversation or, with -p, one task and out.
 
     In a conversation you are asked before the agent edits files or runs commands. With -p nobody can be asked: edits
     inside the project run, and everything else that would be asked is denied, unless a rule of the configuration
     allows it or --yolo is given.
+
+    With --models several agents race at the task, each in a copy of the project of its own.
     """
     from chimera.cli.code import run_code
 
@@ -129,6 +158,11 @@ def code(
         loop=loop,
         output=output,
         plain=plain,
+        resume=resume,
+        records=not no_session,
+        lanes=models,
+        check=check,
+        apply=apply,
     )
     raise typer.Exit(run_code(options, task))
 
@@ -155,6 +189,45 @@ def show_plugin(
     from chimera.cli.plugins import show_plugin as run
 
     raise typer.Exit(run(name, project))
+
+
+_SessionId = Annotated[str, typer.Argument(metavar="ID", help="The session's id, the beginning of one, or latest.")]
+
+
+@sessions_app.command("list", epilog=LEGEND)
+def list_sessions(
+    project: _Project = Path(),
+    everywhere: Annotated[bool, typer.Option("--all", help="Those of every project.")] = False,
+) -> None:
+    """List the sessions of a project, the one that was used last first."""
+    from chimera.cli.sessions import list_sessions as run
+
+    raise typer.Exit(run(project, everywhere=everywhere))
+
+
+@sessions_app.command("show", epilog=LEGEND)
+def show_session(session_id: _SessionId, project: _Project = Path()) -> None:
+    """Show what was said and done in a session."""
+    from chimera.cli.sessions import show_session as run
+
+    raise typer.Exit(run(session_id, project))
+
+
+@sessions_app.command("export", epilog=LEGEND)
+def export_session(
+    session_id: _SessionId,
+    project: _Project = Path(),
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="A new file.", show_default="standard output")
+    ] = None,
+    form: Annotated[
+        Format | None, typer.Option("--format", help="By default what the name of the file says, else Markdown.")
+    ] = None,
+) -> None:
+    """Write a session as Markdown or JSON."""
+    from chimera.cli.sessions import export_session as run
+
+    raise typer.Exit(run(session_id, project, output, form))
 
 
 @app.command(epilog=LEGEND)

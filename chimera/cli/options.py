@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-__all__ = ["BEST", "LATEST", "CodeOptions", "Mode", "Output"]
+__all__ = ["BEST", "LATEST", "CodeOptions", "Format", "Mode", "Output", "with_values"]
 
 LATEST = "latest"
 """In place of the id of a session: the one of this project that was used last."""
@@ -20,6 +21,13 @@ class Output(StrEnum):
     TEXT = "text"
     JSON = "json"
     STREAM_JSON = "stream-json"
+
+
+class Format(StrEnum):
+    """What `chimera sessions export` writes."""
+
+    JSON = "json"
+    MARKDOWN = "markdown"
 
 
 class Mode(StrEnum):
@@ -53,3 +61,10 @@ class CodeOptions:
     lanes: str | None = None
     check: str | None = None
     apply: str | None = None
+
+
+def with_values(words: Sequence[str]) -> Iterator[str]:
+    """Yield the words of a command line with a value for every `--resume` that has none."""
+    following = iter([*words[1:], "-"])
+    for word, after in zip(words, following, strict=True):
+        yield f"{word}={LATEST}" if word == "--resume" and after.startswith("-") else word
