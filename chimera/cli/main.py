@@ -33,6 +33,7 @@ plugins_app = typer.Typer(
 app.add_typer(plugins_app, name="plugins")
 sessions_app = typer.Typer(
     help="Look at recorded sessions; `chimera code --resume` goes on with one.",
+    epilog=LEGEND,
     no_args_is_help=True,
     context_settings=_CONTEXT,
 )
@@ -91,6 +92,19 @@ def demo(
     raise typer.Exit(run_demo(with_policy=not no_policy))
 
 
+_Resume = Annotated[
+    str | None, typer.Option(metavar="[ID]", help="Go on with a session, by default the last one of this project.")
+]
+_Lanes = Annotated[
+    str | None,
+    typer.Option(metavar="LANES", help="Race these at the task: MODEL or MODEL:LOOP, with commas between them."),
+]
+_Check = Annotated[
+    str | None, typer.Option(metavar="COMMAND", help="The command that judges the lanes of a race; 0 passes.")
+]
+_Apply = Annotated[str | None, typer.Option(metavar="LANE", help="Apply this lane of a race to the project, or best.")]
+
+
 class _CodeCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, list(with_values(args)))
@@ -121,21 +135,11 @@ def code(
     loop: Annotated[str | None, typer.Option(metavar="NAME", help="A strategy loop in place of the default.")] = None,
     output: Annotated[Output, typer.Option(help="What -p prints to standard output.")] = Output.TEXT,
     plain: Annotated[bool, typer.Option("--plain", help="Converse line by line, not on the full screen.")] = False,
-    resume: Annotated[
-        str | None,
-        typer.Option(metavar="[ID]", help="Go on with a session, by default the last one of this project."),
-    ] = None,
+    resume: _Resume = None,
     no_session: Annotated[bool, typer.Option("--no-session", help="Record nothing.")] = False,
-    models: Annotated[
-        str | None,
-        typer.Option(metavar="LANES", help="Race these at the task: MODEL or MODEL:LOOP, with commas between them."),
-    ] = None,
-    check: Annotated[
-        str | None, typer.Option(metavar="COMMAND", help="The command that judges the lanes of a race; 0 passes.")
-    ] = None,
-    apply: Annotated[
-        str | None, typer.Option(metavar="LANE", help="Apply this lane of a race to the project, or best.")
-    ] = None,
+    models: _Lanes = None,
+    check: _Check = None,
+    apply: _Apply = None,
 ) -> None:
     """Give tasks to a coding agent, in a conversation or, with -p, one task and out.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 
 __all__ = ["BEST", "LATEST", "CodeOptions", "Format", "Mode", "Output", "with_values"]
@@ -65,6 +66,5 @@ class CodeOptions:
 
 def with_values(words: Sequence[str]) -> Iterator[str]:
     """Yield the words of a command line with a value for every `--resume` that has none."""
-    following = iter([*words[1:], "-"])
-    for word, after in zip(words, following, strict=True):
+    for word, after in pairwise([*words, "-"]):
         yield f"{word}={LATEST}" if word == "--resume" and after.startswith("-") else word
