@@ -97,6 +97,15 @@ class AgentDriver:
         self._context = Context() if self.journal is None else self.journal.context()
         self._queue.clear()
 
+    def go_on_with(self, journal: Journal) -> None:
+        """Go on with the conversation that `journal` holds; the journal so far is closed."""
+        self._require_rest("go on with another session")
+        if self.journal is not None:
+            self.journal.close()
+        self.journal = journal
+        self._context = journal.context()
+        self._queue.clear()
+
     def load_history(self, messages: Iterable[Message]) -> None:
         """Go on from `messages` (without a system prompt) in place of the conversation so far."""
         self._require_rest("load a conversation")

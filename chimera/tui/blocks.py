@@ -38,6 +38,7 @@ class BlockSplitter:
         for piece in others:
             self._line("".join(self._partial), done)
             self._partial = [piece]
+        self._close_gap(done)
         if sum(map(len, self._partial)) > _LIMIT:
             self._cut_partial(done)
         return done
@@ -46,8 +47,8 @@ class BlockSplitter:
     def tail(self) -> Block | None:
         """What has come since the last whole block; None for nothing but space."""
         rest = "".join(self._partial)
-        lines = [*self._lines, self._dedented(rest)] if rest else self._lines
-        return self._made(lines)
+        gap = [""] if self._gap else []
+        return self._made([*self._lines, *gap, self._dedented(rest)] if rest else self._lines)
 
     def close(self) -> list[Block]:
         """Return what is left, and begin anew."""
@@ -80,11 +81,18 @@ class BlockSplitter:
         if not line.strip():
             self._gap = bool(self._lines)
             return
-        if self._gap:
-            # What is indented belongs to the list above it.
-            self._lines.append("") if line[0].isspace() else self._flush(done)
-            self._gap = False
+        if self._gap and line[0].isspace():  # it belongs to the list above it
+            self._lines.append("")
+        elif self._gap:
+            self._flush(done)
+        self._gap = False
         self._keep(line, done)
+
+    def _close_gap(self, done: list[Block]) -> None:
+        """End the block above an empty line as soon as the next line shows that it is another one."""
+        begun = next((piece for piece in self._partial if piece), " ")
+        if self._gap and not begun[0].isspace():
+            self._flush(done)
 
     def _keep(self, line: str, done: list[Block]) -> None:
         self._lines.append(line)

@@ -16,11 +16,12 @@ COMMANDS: dict[str, str] = {
     "compact": "shorten the conversation before the next answer",
     "cost": "tokens and money spent so far",
     "decisions": "what interceptors, permissions and you decided",
+    "resume": "go on with an earlier conversation: /resume ID",
     "theme": "light or dark colours",
     "exit": "leave",
 }
 _FILE = re.compile(r"(?:\A|(?<=\s))@(\S*)\Z")
-_AT_MOST = 8
+_AT_MOST = 10
 
 
 class Completion(NamedTuple):

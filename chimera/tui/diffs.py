@@ -45,15 +45,19 @@ def text_diff(before: str, after: str) -> list[DiffLine]:
 
 def call_lines(call: ToolCall) -> list[str]:
     """Return a call as lines: its name, then each argument with its whole value."""
-    lines = [clean(call.name)]
+    lines = [_name(call.name)]
     for key, value in call.arguments.items():
         text = clean(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
-        name = " ".join(clean(str(key)).split())
+        name = _name(str(key))
         if "\n" in text:
             lines += [f"{name}:", *(f"  {line}" for line in text.split("\n"))]
         else:
             lines.append(f"{name}: {text}")
     return lines
+
+
+def _name(text: str) -> str:
+    return " ".join(clean(text).split())
 
 
 def call_diff(original: ToolCall, effective: ToolCall) -> list[DiffLine]:

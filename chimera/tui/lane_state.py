@@ -90,7 +90,6 @@ class LaneState:
 
     def load(self, messages: Iterable[Message]) -> None:
         """Show a conversation that was had before."""
-        self.clear()
         for message in messages:
             _LOADERS.get(message.role, LaneState._load_note)(self, message)
         self._finish_text()

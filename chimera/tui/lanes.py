@@ -86,7 +86,7 @@ class Lanes:
         self.state.add_lane(LaneState(name, agent.model, getattr(agent.provider, "context_window", 0) or 0))
         self._listen(opened.bus, name)
         self._threads[name] = LaneThread(name, opened.agent, self.state.inbox, self.asking)
-        self.greet()
+        self.show_history()
 
     def start(self) -> None:
         for thread in self._threads.values():
@@ -140,8 +140,14 @@ class Lanes:
             self._threads[question.lane].cancel()
         self.asking.settle(question, verdict)
 
+    def show_history(self) -> None:
+        """Begin the transcript anew with the conversation as it stands."""
+        self.state.lane.clear()
+        self.greet()
+        self.state.lane.load(self.agent.history)
+
     def greet(self) -> None:
-        """Say where one is, at the beginning of a transcript."""
+        """Say where one is."""
         about, lane = self.state.about, self.state.lane
         packs = ", ".join(about.plugins) or "none"
         lane.say(f"Chimera  {lane.model}", Tone.PLAIN)

@@ -99,15 +99,16 @@ def _called(entry: Called, width: int, styles: Styles) -> list[Text]:
     head = Text.assemble(
         " " * (_MARGIN * entry.depth),
         (f"{mark} ", _style(styles, style)),
-        (clean(entry.call.name), _style(styles, "name")),
+        (one_line(entry.call.name), _style(styles, "name")),
     )
     word = _WORDS.get(entry.status)
     if word:
         head.append(f" {word}", _style(styles, style))
     head.append(f"  {headline(entry.call, 400)}")
     lines = [Text(), _fitting(head, _aside(entry), width, styles)] if not entry.depth else [_cut(head, width)]
+    warning = _style(styles, "warning")
     for text in _remarks(entry):
-        lines += _beside(margin + Text("! ", _style(styles, "warning")), Text(text, _style(styles, "warning")), width)
+        lines += _beside(margin + Text("! ", warning), Text(clean(text), warning), width)
     body = _open_body(entry, styles) if entry.open else _folded_body(entry, styles)
     inner = width - margin.cell_len
     for line in body:
@@ -206,11 +207,17 @@ def _trimmed(lines: Lines) -> Lines:
 
 
 def _bare(part: Segment) -> Segment:
-    """Return the text on the background of the screen: a highlighter brings one of its own."""
-    if part.style is None or part.style.bgcolor is None:
-        return part
+    """Return the text on the background of the screen, since a highlighter brings one of its own, and without what a
+    reference such as `&#x202e;` stood for."""
+    text = part.text if clean(part.text) == part.text else "".join(map(_harmless, part.text))
     style = part.style
-    return Segment(part.text, Style(color=style.color, bold=style.bold, italic=style.italic, underline=style.underline))
+    if style is not None and style.bgcolor is not None:
+        style = Style(color=style.color, bold=style.bold, italic=style.italic, underline=style.underline)
+    return Segment(text, style)
+
+
+def _harmless(letter: str) -> str:
+    return letter if clean(letter) == letter else "\N{REPLACEMENT CHARACTER}"
 
 
 def _beside(label: Text, text: Text, width: int) -> list[Text]:

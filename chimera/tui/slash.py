@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chimera.errors import ChimeraError
 from chimera.permissions.families import nearest
-from chimera.text import clean
+from chimera.text import clean, one_line
 from chimera.tui.commands import COMMANDS
 from chimera.tui.compacting import OnDemand
 from chimera.tui.entries import Tone
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Slash"]
 
+_SESSIONS = 15
 _KEYS = {
     "Enter": "send; while a turn runs, say something to it",
     "Ctrl-J": "new line (also Shift-Enter, or \\ and Enter)",
@@ -45,6 +46,7 @@ class Slash:
             "compact": self._compact,
             "cost": self._cost,
             "decisions": lambda _: app.action_timeline(),
+            "resume": self._resume,
             "theme": self._theme,
             "exit": lambda _: app.leave(0),
             "quit": lambda _: app.leave(0),
@@ -119,8 +121,7 @@ class Slash:
     def _clear(self, _rest: str) -> None:
         if self._at_rest("clear the conversation"):
             self._app.lanes.agent.clear()
-            self._app.state.lane.clear()
-            self._app.lanes.greet()
+            self._app.lanes.show_history()
 
     def _compact(self, _rest: str) -> None:
         strategy = self._app.lanes.agent.agent.compaction
@@ -135,6 +136,40 @@ class Slash:
         used, turns = lane.used, f"{lane.turns} turn{'s' * (lane.turns != 1)}"
         spent = f"{tokens(used.tokens_in)} tokens in, {tokens(used.tokens_out)} out, ${used.cost:.4f}"
         self._app.say(f"{turns}, {spent}", Tone.PLAIN)
+
+    def _resume(self, wanted: str) -> None:
+        if not wanted:
+            self._app.say(self._sessions(), Tone.PLAIN)
+        elif self._at_rest("go on with another session"):
+            self._go_on_with(wanted)
+
+    def _sessions(self) -> str:
+        from chimera.assembly.journal import list_sessions
+
+        agent = self._app.lanes.agent
+        project, journal = self._app.lanes.asking.root, agent.journal
+        folder = None if journal is None else journal.path.parent
+        found = list_sessions(folder, project=project)
+        own = "" if journal is None else journal.id
+        lines = [f"{info.id}  {one_line(info.title, 60)}" for info in found if info.id != own]
+        return "\n".join(["/resume ID goes on with one of these:", *lines[:_SESSIONS]]) if lines else "no other session"
+
+    def _go_on_with(self, wanted: str) -> None:
+        from chimera.assembly.journal import Journal, find_session
+
+        agent = self._app.lanes.agent
+        folder = None if agent.journal is None else agent.journal.path.parent
+        try:
+            journal = Journal.resume(find_session(wanted, folder), model=agent.model)
+        except ChimeraError as problem:
+            self._app.say(str(problem), Tone.BAD)
+            return
+        if journal.project != self._app.lanes.asking.root:
+            journal.close()
+            self._app.say(f"that session is of the project {journal.project}: go on with it there", Tone.BAD)
+            return
+        agent.go_on_with(journal)
+        self._app.lanes.show_history()
 
     def _theme(self, name: str) -> None:
         wanted = {"light": "textual-light", "dark": "textual-dark"}.get(name)
