@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from chimera.errors import MisuseError
 
-__all__ = ["argument_problem", "validator_for"]
+__all__ = ["Validator", "argument_problem", "validator_for"]
 
 Validator = Callable[[Any], Any]
 

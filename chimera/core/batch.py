@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from chimera.core.context import Context
@@ -11,7 +11,7 @@ from chimera.core.flows import Answered, Judged, ToolFlow, answer_call, tool_cal
 from chimera.core.loop_events import LoopEventType
 from chimera.core.run import Run
 from chimera.providers.base import Response
-from chimera.types import Message, StepResult, ToolCall, ToolResult
+from chimera.types import Message, ToolCall, ToolResult
 
 __all__ = ["message_text", "run_batch", "run_single"]
 
@@ -22,25 +22,25 @@ def run_batch(run: Run, context: Context, response: Response) -> Generator[Effec
     Every `tool_call` chain runs before the message is recorded, every permission answer is in before the first tool
     starts. Whatever happens in between, each recorded call gets exactly one tool message, in call order.
     """
-    problems = getattr(response, "problems", None) or {}
+    problems = getattr(response, "problems", None) or _NONE
     flows = [tool_call_flow(run, call, problems.get(call.id)) for call in response.tool_calls]
-    blocks = tuple(response.content_blocks)
-    message = Message("assistant", response.content, tuple(_judge(flow) for flow in flows), content_blocks=blocks)
+    calls = tuple([_judge(flow) for flow in flows])
+    message = Message("assistant", response.content, calls, None, tuple(response.content_blocks))
     batch = _Batch(run, context, message, flows)
     try:
         context.add(message)
-        run.note(LoopEventType.ASSISTANT, message)
-        if run.notes:
-            yield from run.flush()
+        if run.heard:
+            run.note(LoopEventType.ASSISTANT, message)
+            if run.notes:
+                yield from run.flush()
         if flows:
             run.calls += len(flows)
-            run.step = StepResult(message, list(message.tool_calls), step=run.steps + 1)
-            yield from batch.vet()
-            yield from batch.execute()
+            run.message = message
+            yield from batch.work()
     finally:
         batch.settle()
-    _count_refusals(run, batch.answers)
     answers = [answer for answer in batch.answers if answer is not None]
+    _count_refusals(run, answers)
     return Acted(message, [answer.call for answer in answers], [answer.result for answer in answers])
 
 
@@ -49,12 +49,12 @@ def run_single(run: Run, call: ToolCall) -> Generator[Effect, Any, ToolResult]:
     flow = tool_call_flow(run, call)
     try:
         _judge(flow)
-        step = yield from _advance(flow, None)
+        step = yield from _pass_on(flow, _advance(flow, None))
         while isinstance(step, VettedCall):
             if run.cancellation.cancelled:  # the tool that asks may be a thread that outlived its run
                 return answer_call(run, step.call, ToolResult("", _NOT_STARTED), "cancelled").result
             results = yield RunVetted((step,))
-            step = yield from _advance(flow, results[0])
+            step = yield from _pass_on(flow, _advance(flow, results[0]))
     finally:
         flow.close()
     return step.result
@@ -67,41 +67,45 @@ def message_text(result: ToolResult) -> str:
     return f"{result.output}\n{result.error}" if result.output else result.error
 
 
+_NONE: Mapping[str, str] = {}
 _NOT_STARTED = "The run was cancelled before this call was started."
 _UNDER_WAY = "The run was cancelled while this call was under way; it may have taken effect."
 
 
 class _Batch:
+    __slots__ = ("answers", "context", "flows", "message", "recorded", "run", "started")
+
     def __init__(self, run: Run, context: Context, message: Message, flows: list[ToolFlow]) -> None:
         self.run, self.context, self.message, self.flows = run, context, message, flows
-        self.calls = message.tool_calls
         self.answers: list[Answered | None] = [None] * len(flows)
-        self.vetted: list[tuple[int, VettedCall]] = []
         self.started: set[int] = set()
         self.recorded = 0
 
-    def vet(self) -> Generator[Effect, Any, None]:
-        for index, flow in enumerate(self.flows):
-            step = yield from _advance(flow, None)
+    def work(self) -> Generator[Effect, Any, None]:
+        run, flows, answers = self.run, self.flows, self.answers
+        vetted: list[tuple[int, VettedCall]] = []
+        for index, flow in enumerate(flows):
+            step = _advance(flow, None)
+            if type(step) not in _SETTLED:
+                step = yield from _pass_on(flow, step)
             if isinstance(step, VettedCall):
-                self.vetted.append((index, step))
+                vetted.append((index, step))
             else:
-                self.answers[index] = step
-
-    def execute(self) -> Generator[Effect, Any, None]:
-        if self.run.notes:
-            yield from self.run.flush()
-        for group in _groups(self.vetted):
-            self.run.check_cancelled()
-            self.started.update(index for index, _ in group)
-            results = yield RunVetted([vetted for _, vetted in group])
+                answers[index] = step
+        if run.notes:
+            yield from run.flush()
+        for group in _groups(vetted):
+            run.check_cancelled()
+            self.started.update([index for index, _ in group])
+            results = yield RunVetted([call for _, call in group])
             for (index, _), result in zip(group, results, strict=True):
-                step = yield from _advance(self.flows[index], result)
-                assert isinstance(step, Answered)
-                self.answers[index] = step
+                step = _advance(flows[index], result)
+                if type(step) not in _SETTLED:
+                    step = yield from _pass_on(flows[index], step)
+                answers[index] = step
             self.record()
-            if self.run.notes:
-                yield from self.run.flush()
+            if run.notes:
+                yield from run.flush()
         self.record()
 
     def record(self) -> None:
@@ -110,19 +114,21 @@ class _Batch:
             answer = self.answers[self.recorded]
             if answer is None:
                 return
-            self.context.add(Message.tool(self.calls[self.recorded].id, message_text(answer.result)))
+            self.context.add(Message.tool(self.message.tool_calls[self.recorded].id, message_text(answer.result)))
             self.recorded += 1
 
     def settle(self) -> None:
         """Close what is still open and answer what is not answered: the run was cut short."""
+        if self.recorded == len(self.answers):
+            return
         for flow in self.flows:
             flow.close()
-        if self.recorded == len(self.answers) or not self._is_recorded():
+        if not self._is_recorded():
             return
         for index, answer in enumerate(self.answers):
             if answer is None:
                 cut = ToolResult("", _UNDER_WAY if index in self.started else _NOT_STARTED)
-                self.answers[index] = answer_call(self.run, self.calls[index], cut, "cancelled")
+                self.answers[index] = answer_call(self.run, self.message.tool_calls[index], cut, "cancelled")
         self.record()
 
     def _is_recorded(self) -> bool:
@@ -136,22 +142,35 @@ def _judge(flow: ToolFlow) -> ToolCall:
     return step.call
 
 
-def _advance(flow: ToolFlow, answer: Any) -> Generator[Effect, Any, VettedCall | Answered]:
-    """Go on with a flow until it may run its tool or has its answer; pass all other effects on."""
+_SETTLED = frozenset({VettedCall, Answered})
+
+
+def _advance(flow: ToolFlow, answer: Any) -> Any:
+    """Go on with a flow: returns leave to run its tool, its answer, or an effect that comes before."""
     try:
-        step = flow.send(answer)
-        while not isinstance(step, VettedCall):
-            assert not isinstance(step, Judged)
-            try:
-                reply = yield step
-            except Exception as exc:
-                step = flow.throw(exc)
-            else:
-                step = flow.send(reply)
+        return flow.send(answer)
     except StopIteration as stop:
-        answered: Answered = stop.value
-        return answered
-    return step
+        return stop.value
+
+
+def _pass_on(flow: ToolFlow, step: Any) -> Generator[Effect, Any, VettedCall | Answered]:
+    """Pass effects on until a flow may run its tool or has its answer."""
+    while type(step) not in _SETTLED:
+        assert not isinstance(step, Judged)
+        try:
+            reply = yield step
+        except Exception as exc:
+            step = _thrown(flow, exc)
+        else:
+            step = _advance(flow, reply)
+    return step  # type: ignore[no-any-return]
+
+
+def _thrown(flow: ToolFlow, exc: Exception) -> Any:
+    try:
+        return flow.throw(exc)
+    except StopIteration as stop:
+        return stop.value
 
 
 def _groups(vetted: Sequence[tuple[int, VettedCall]]) -> list[list[tuple[int, VettedCall]]]:
@@ -168,10 +187,10 @@ def _groups(vetted: Sequence[tuple[int, VettedCall]]) -> list[list[tuple[int, Ve
     return groups
 
 
-def _count_refusals(run: Run, answers: Sequence[Answered | None]) -> None:
-    if not answers or not all(answer is not None and answer.refused for answer in answers):
+def _count_refusals(run: Run, answers: Sequence[Answered]) -> None:
+    refused = [answer for answer in answers if answer.refused]
+    if not refused or len(refused) < len(answers):
         run.refused_in_a_row = 0
         return
     run.refused_in_a_row += 1
-    last = answers[-1]
-    run.last_refusal = (last.result.error if last is not None else None) or ""
+    run.last_refusal = answers[-1].result.error or ""

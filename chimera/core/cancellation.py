@@ -69,20 +69,12 @@ class RunToken(CancellationToken):
     def __init__(self, *followed: CancellationToken | None) -> None:
         super().__init__()
         self._followed = tuple(token for token in followed if token is not None)
-
-    @property
-    def followed(self) -> bool:
+        self.followed = bool(self._followed)
         """True when somebody else can cancel the run."""
-        return bool(self._followed)
 
     @property
     def cancelled(self) -> bool:
-        if self._cancelled:
-            return True
-        for token in self._followed:  # looked at several times in each step: a generator would cost more than the look
-            if token.cancelled:
-                return True
-        return False
+        return self._cancelled or (self.followed and any(token.cancelled for token in self._followed))
 
     @property
     def needs_polling(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from chimera.core.batch import run_batch
 from chimera.core.context import Context
@@ -38,7 +38,7 @@ from chimera.core.prompts import admit, objections
 from chimera.core.run import Run
 from chimera.errors import ContextOverflowError, MisuseError, RunCancelled, RunStopped
 from chimera.events import CompactionEvent, ModelResponseEvent, RunFinishedEvent, RunStartedEvent
-from chimera.providers.base import StreamChunk
+from chimera.providers.base import Response, StreamChunk
 from chimera.types import AgentResult, Message, StepResult
 
 __all__ = ["Program", "execute_program"]
@@ -108,7 +108,8 @@ def _interpret(run: Run, program: Program) -> Generator[Effect, Any, Outcome]:
             try:
                 if run.held_step is not None and type(ask) not in _QUIET:
                     yield from _release(run, done=False)
-                answer = yield from _handler(ask)(run, ask)
+                handler = _HANDLERS.get(type(ask)) or _unknown(ask)
+                answer = yield from handler(run, ask)
                 step = program.send
             except RunStopped:  # a stop is final: no loop may go on after it
                 raise
@@ -124,29 +125,28 @@ def _outcome(value: Any) -> Outcome:
     return value
 
 
-def _handler(ask: Any) -> Callable[[Run, Any], Generator[Effect, Any, Any]]:
-    try:
-        return _HANDLERS[type(ask)]
-    except KeyError:
-        raise MisuseError(f"a loop's program yields asks, not {type(ask).__name__}") from None
+def _unknown(ask: Any) -> NoReturn:
+    raise MisuseError(f"a loop's program yields asks, not {type(ask).__name__}")
 
 
 def _complete(run: Run, ask: Complete) -> Generator[Effect, Any, Answer]:
     run.check_cancelled()
     run.check_refusals()
     run.turn += 1
-    yield from _prepare(run, ask.context)
+    config = run.config
+    if config.message_queue or config.middleware or config.compaction is not None:
+        yield from _prepare(run, ask.context)
     tools = run.schemas if ask.tools else None
     messages = ask.context.to_messages() if ask.messages is None else list(ask.messages)
     try:
-        answer = yield from _call_model(run, messages, tools, ask)
+        answer = _received(run, (yield from _model_call(run, messages, tools, ask)))
     except ContextOverflowError:
-        if run.config.compaction is None or ask.messages is not None:
+        if config.compaction is None or ask.messages is not None:
             raise
         if not (yield from _compact(run, ask.context)):
             raise
-        answer = yield from _call_model(run, ask.context.to_messages(), tools, ask)
-    for middleware in run.config.middleware or ():
+        answer = _received(run, (yield from _model_call(run, ask.context.to_messages(), tools, ask)))
+    for middleware in config.middleware or ():
         changed = middleware.after_model(ask.context, answer)
         if changed is not None:
             answer = normalize(changed)
@@ -166,9 +166,13 @@ def _prepare(run: Run, context: Context) -> Generator[Effect, Any, None]:
             yield from _compact(run, context)
 
 
-def _call_model(run: Run, messages: list[Message], tools: Any, ask: Complete) -> Generator[Effect, Any, Answer]:
+def _model_call(run: Run, messages: list[Message], tools: Any, ask: Complete) -> Generator[Effect, Any, Response]:
     on_chunk = _chunk_reporter(run) if run.streaming and ask.shown else None
-    answer = normalize((yield from provider_call_flow(run, messages, tools, ask.kwargs, on_chunk=on_chunk)))
+    return provider_call_flow(run, messages, tools, ask.kwargs, on_chunk=on_chunk)
+
+
+def _received(run: Run, response: Any) -> Answer:
+    answer = normalize(response)
     _count(run, answer)
     return answer
 
@@ -177,7 +181,7 @@ def _count(run: Run, answer: Answer) -> None:
     before = run.cost
     run.count(answer.usage)
     run.last_input_tokens = _tokens(answer, "input_tokens")
-    if run.wants("model_response"):
+    if run.heard and run.wants("model_response"):
         run.publish(
             ModelResponseEvent,
             message=Message(
@@ -209,9 +213,9 @@ def _complete_internally(run: Run, ask: CompleteInternally) -> Generator[Effect,
     """The calls that the contract exempts go to the wire as they are."""
     run.check_cancelled()
     request = ProviderRequest(str(getattr(run.provider, "model_name", "")), ask.messages, None, dict(ask.kwargs))
-    answer = normalize((yield WireCall(run.provider, request)))
+    response = yield WireCall(run.provider, request)
     size_of_conversation = run.last_input_tokens
-    _count(run, answer)
+    answer = _received(run, response)
     run.last_input_tokens = size_of_conversation  # of which this call says nothing
     return answer
 
@@ -231,8 +235,7 @@ def _compact(run: Run, context: Context) -> Generator[Effect, Any, bool]:
             request = step(answer)
             try:
                 response = yield from provider_call_flow(run, list(request.messages), None, request.kwargs)
-                answer, step = normalize(response), work.send
-                _count(run, answer)
+                answer, step = _received(run, response), work.send
             except RunStopped:
                 raise
             except Exception as exc:  # a strategy may know a way without the model

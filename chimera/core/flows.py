@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from chimera.core import effects
-from chimera.core.arguments import argument_problem, validator_for
+from chimera.core.arguments import argument_problem
 from chimera.core.decisions import ProviderRequest
 from chimera.core.effects import Consult, Effect, Emit, VettedCall, WireCall
 from chimera.core.loop_events import LoopEventType
@@ -24,14 +24,13 @@ from chimera.core.seams import (
     intercept_tool_call,
     intercept_tool_result,
 )
-from chimera.core.tool import parameters_of
 from chimera.core.wire import own_headers
 from chimera.errors import MisuseError, ProviderCallBlocked, RunStopped
 from chimera.events import ModelRequestEvent, PermissionEvent, ToolCallEvent, ToolResultEvent
 from chimera.frozen import thaw
 from chimera.permissions.base import PermissionAction
 from chimera.providers.base import Response, StreamChunk
-from chimera.types import Message, PendingApproval, StepResult, ToolCall, ToolResult
+from chimera.types import Message, PendingApproval, ToolCall, ToolResult
 
 __all__ = ["Answered", "Judged", "answer_call", "provider_call_flow", "tool_call_flow"]
 
@@ -50,25 +49,30 @@ def provider_call_flow(
 
     Raises `ProviderCallBlocked` when a seam says no; nothing is sent then.
     """
-    messages, blocked = intercept_context(run.rules.chains.context, messages, watch=run.watch)
+    chains, provider = run.rules.chains, run.provider
+    messages, blocked = intercept_context(chains.context, messages, watch=run.watch)
     if blocked is not None:
         raise ProviderCallBlocked(blocked, "context")
-    own = own_headers(run.provider)
-    request = ProviderRequest(_model_name(run.provider), messages, tools, dict(kwargs), own)
-    effective, blocked = intercept_provider_request(run.rules.chains.provider_request, request, watch=run.watch)
+    own = own_headers(provider)
+    request = ProviderRequest(str(getattr(provider, "model_name", "") or ""), messages, tools, dict(kwargs), own)
+    effective, blocked = intercept_provider_request(chains.provider_request, request, watch=run.watch)
     if blocked is not None:
         raise ProviderCallBlocked(blocked, "provider_request")
-    run.note(LoopEventType.STREAM_START, effective.model)
+    if run.heard:
+        yield from _announce_request(run, effective)
+    headers = model = None
+    if effective is not request:
+        headers = effective.headers if own is not None and effective.headers != own else None
+        model = effective.model if effective.model != request.model else None
+    response: Response = yield WireCall(provider, effective, headers, model, on_chunk)
+    return response
+
+
+def _announce_request(run: Run, request: ProviderRequest) -> Generator[Effect, Any, None]:
+    run.note(LoopEventType.STREAM_START, request.model)
     if run.notes:
         yield from run.flush()
-    run.publish(ModelRequestEvent, model=effective.model, messages=len(effective.messages))
-    if effective is request:
-        response: Response = yield WireCall(run.provider, effective, on_chunk=on_chunk)
-        return response
-    headers = effective.headers if own is not None and effective.headers != own else None
-    model = effective.model if effective.model != request.model else None
-    response = yield WireCall(run.provider, effective, headers, model, on_chunk)
-    return response
+    run.publish(ModelRequestEvent, model=request.model, messages=len(request.messages))
 
 
 class Judged(NamedTuple):
@@ -105,57 +109,68 @@ def tool_call_flow(run: Run, call: ToolCall, problem: str | None = None) -> Tool
     yield Judged(call)
     if blocked is not None:
         return _refuse(run, call, f"Blocked by interceptor: {blocked}", "blocked")
-    grant = yield from _permission(run, call)
-    if isinstance(grant, Answered):
-        return grant
-    run.publish(ToolCallEvent, call=call)
-    run.note(LoopEventType.TOOL_USE, call)
-    if run.notes:
-        yield from run.flush()
-    vetted = VettedCall(run, call, grant.tool, _private(call), proof=effects._PROOF)
-    result: ToolResult = yield vetted
-    if not grant.detached:
-        result = intercept_tool_result(run.rules.chains.tool_result, call, result, watch=run.watch)
-    if run.rules.truncation is not None:
-        result = run.rules.truncation.apply(result)
-    if run.rules.hooks and not grant.detached:
+    doubt = (yield from _before_hooks(run, call)) if run.rules.hooks else None
+    if not isinstance(doubt, Answered):
+        doubt = _permission(run, call, doubt)
+    detached = False
+    if doubt is not None:
+        answer = doubt if isinstance(doubt, Answered) else (yield from _ask(run, call, doubt))
+        if isinstance(answer, Answered):
+            return answer
+        detached = answer
+    if run.heard:
+        yield from _announce_call(run, call)
+    result: ToolResult = yield VettedCall(run, call, run.tools[call.name], _private(call), proof=effects._PROOF)
+    if detached:
+        return answer_call(run, call, _truncated(run, result), "ran")
+    result = _truncated(run, intercept_tool_result(run.rules.chains.tool_result, call, result, watch=run.watch))
+    if run.rules.hooks:
         result = yield from _after_hooks(run, call, result)
     return answer_call(run, call, result, "ran")
 
 
-class _Grant(NamedTuple):
-    tool: Any
-    detached: bool
+class _Question(NamedTuple):
+    """What has to be asked before a call may run: who wants it asked, why, and by which rule."""
+
+    asked_by: str
+    reason: str
+    rule: str | None = None
 
 
-def _permission(run: Run, call: ToolCall) -> Generator[Effect, Any, _Grant | Answered]:
-    """Hooks, policy, the tool itself, and the question to a person, in this order; the strictest answer holds."""
-    verdict = yield from _before_hooks(run, call)
-    if isinstance(verdict, Answered):
-        return verdict
-    asked_by, reason = ("hook", verdict) if verdict is not None else (None, "")
+def _permission(run: Run, call: ToolCall, question: _Question | None) -> Answered | _Question | None:
+    """Policy and the tool itself; the strictest answer holds, that of the hooks included. None means that it runs."""
     decision = run.rules.permit(call)
-    if decision.action is PermissionAction.DENY:
+    action = decision.action
+    if action is PermissionAction.DENY:
         _record(run, call, "deny", decision.reason, decision.rule)
         return _refuse(run, call, _denial(decision.reason or f"{call.name} is not allowed"), "denied")
-    tool = run.tools.get(call.name)
-    unusable = _unusable(run, call, tool)
+    unusable = _unusable(run, call, run.tools.get(call.name))
     if unusable is not None:
         return unusable
-    if decision.action is PermissionAction.ASK:
-        asked_by, reason = "policy", decision.reason or reason
-    if asked_by is None:
+    if action is PermissionAction.ASK:
+        reason = decision.reason or (question.reason if question else "")
+        return _Question("policy", reason, decision.rule)
+    if question is None and run.heard:
         _record(run, call, "allow", decision.reason, decision.rule)
-        return _Grant(tool, False)
-    _record(run, call, "ask", reason, decision.rule, source=asked_by)
-    return (yield from _ask(run, call, tool, reason))
+    return question
+
+
+def _announce_call(run: Run, call: ToolCall) -> Generator[Effect, Any, None]:
+    run.publish(ToolCallEvent, call=call)
+    run.note(LoopEventType.TOOL_USE, call)
+    if run.notes:
+        yield from run.flush()
+
+
+def _truncated(run: Run, result: ToolResult) -> ToolResult:
+    return result if run.rules.truncation is None else run.rules.truncation.apply(result)
 
 
 def _unusable(run: Run, call: ToolCall, tool: Any) -> Answered | None:
     if tool is None:
         return _refuse(run, call, f"Unknown tool: {call.name}", "unknown")
     try:
-        problem = argument_problem(validator_for(tool.name, parameters_of(tool)), call.arguments)
+        problem = argument_problem(run.validator(tool), call.arguments)
     except MisuseError as exc:
         return _refuse(run, call, str(exc), "invalid")
     if problem is None:
@@ -163,20 +178,23 @@ def _unusable(run: Run, call: ToolCall, tool: Any) -> Answered | None:
     return _refuse(run, call, f"Invalid arguments for {call.name}: {problem}", "invalid")
 
 
-def _ask(run: Run, call: ToolCall, tool: Any, reason: str) -> Generator[Effect, Any, _Grant | Answered]:
-    """Put the effective call to whoever answers: the callback where there is one, else whoever iterates."""
-    approval = PendingApproval(call, call.name, call.arguments, reason or f"{call.name} needs approval")
+def _ask(run: Run, call: ToolCall, question: _Question) -> Generator[Effect, Any, Answered | bool]:
+    """Put the effective call to whoever answers: the callback where there is one, else whoever iterates.
+
+    Returns the refusal, or whether the call that was approved runs detached.
+    """
+    _record(run, call, "ask", question.reason, question.rule, source=question.asked_by)
+    approval = PendingApproval(call, call.name, call.arguments, question.reason or f"{call.name} needs approval")
     callback = run.rules.permission_callback
     if callback is not None:
         failure = yield from _ask_callback(run, callback, approval)
     else:
         failure = None
-        base = run.step or StepResult()
-        yield Emit(replace(base, pending_approval=approval))
+        yield Emit(run.pending(approval))
     run.check_cancelled()
     if approval.approved and failure is None:
         _record(run, call, "allow", approval.reason, source="user")
-        return _Grant(tool, callback is None and not run.rules.enforces_resumed)
+        return callback is None and not run.rules.enforces_resumed
     denied = approval.decided and not approval.approved
     if denied:
         text = f"the user denied it: {approval.message}" if approval.message else "the user denied it"
@@ -202,9 +220,9 @@ def _ask_callback(run: Run, callback: Any, approval: PendingApproval) -> Generat
     return "the answer contradicts itself" if approval.approved and answer is False else None
 
 
-def _before_hooks(run: Run, call: ToolCall) -> Generator[Effect, Any, Answered | str | None]:
-    """Return the refusal, or the reason for which a hook wants a person asked, or None."""
-    reason: str | None = None
+def _before_hooks(run: Run, call: ToolCall) -> Generator[Effect, Any, Answered | _Question | None]:
+    """Return the refusal, or what a hook wants a person asked, or None."""
+    question: _Question | None = None
     for hooks, quiet in run.rules.hooks:
         if not hooks.has("PreToolUse"):
             continue
@@ -219,8 +237,8 @@ def _before_hooks(run: Run, call: ToolCall) -> Generator[Effect, Any, Answered |
             _record(run, call, "deny", why, source="hook")
             return _refuse(run, call, f"Blocked by hook: {why}", "denied")
         if decision == "ask" and not quiet:
-            reason = why
-    return reason
+            question = _Question("hook", why)
+    return question
 
 
 def _after_hooks(run: Run, call: ToolCall, result: ToolResult) -> Generator[Effect, Any, ToolResult]:
@@ -245,9 +263,10 @@ def _refuse(run: Run, call: ToolCall, text: str, outcome: str) -> Answered:
 
 def answer_call(run: Run, call: ToolCall, result: ToolResult, outcome: str) -> Answered:
     """Tell everybody how a call ended."""
-    if run.wants("tool_result"):
-        run.publish(ToolResultEvent, call=call, result=result.sealed(), outcome=outcome)
-    run.note(LoopEventType.TOOL_RESULT, (call, result))
+    if run.heard:
+        if run.wants("tool_result"):
+            run.publish(ToolResultEvent, call=call, result=result.sealed(), outcome=outcome)
+        run.note(LoopEventType.TOOL_RESULT, (call, result))
     return Answered(call, result, outcome)
 
 
@@ -264,7 +283,3 @@ def _denial(text: str) -> str:
 def _private(call: ToolCall) -> dict[str, Any]:
     arguments: dict[str, Any] = thaw(call.arguments)
     return arguments
-
-
-def _model_name(provider: Any) -> str:
-    return str(getattr(provider, "model_name", "") or "")

@@ -12,6 +12,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from chimera.core.arguments import Validator, validator_for
 from chimera.core.asking import AtHome, is_asynchronous, running_loop
 from chimera.core.cancellation import CancellationToken, RunToken
 from chimera.core.effects import Emit
@@ -20,12 +21,12 @@ from chimera.core.loop_config import LoopConfig
 from chimera.core.loop_events import LoopEvent, LoopEventType
 from chimera.core.rules import Rules
 from chimera.core.seams import Watch
-from chimera.core.tool import schema_of
+from chimera.core.tool import parameters_of, schema_of
 from chimera.core.versions import versions_in
 from chimera.errors import BlockedStepsLimit, MisuseError, RunCancelled
 from chimera.events import Event, EventBus, InterceptorEvent
 from chimera.frozen import freeze
-from chimera.types import StepResult
+from chimera.types import Message, PendingApproval, StepResult
 
 __all__ = ["Run", "enclosing"]
 
@@ -68,6 +69,7 @@ class Run:
         self.root = root
         self.env: Any = None
         self.listening = listening
+        self.heard = listening or self.rules.bus is not None  # where nobody hears, nothing is put together to be told
         self.streaming = streaming
         self.notes: deque[LoopEvent] = deque()
         self.holds_notes = False
@@ -75,7 +77,7 @@ class Run:
         watched = self.rules.bus is not None or listening or (outer is not None and outer.watch.observe is not None)
         shows = listening or (outer is not None and outer.watch.shows_changes)
         self.watch: Watch = Watch(self.observe if watched else None, self.identity, shows)
-        self.step: StepResult | None = None
+        self.message: Message | None = None  # the one whose calls are being run
         self.held_step: StepResult | None = None
         self.started = perf_counter()
         self.reason = "completed"
@@ -88,6 +90,14 @@ class Run:
         """Let these be the tools of the run from now on. Raises `MisuseError` when two have one name."""
         self.tools = _by_name(tools)
         self.schemas: Any = freeze([schema_of(tool) for tool in self.tools.values()]) if self.tools else None
+        self._validators: dict[str, Validator] = {}
+
+    def validator(self, tool: Any) -> Validator:
+        """Return the check of a tool's arguments. Raises `MisuseError` when the schema of the tool is wrong."""
+        validate = self._validators.get(tool.name)
+        if validate is None:
+            validate = self._validators[tool.name] = validator_for(tool.name, parameters_of(tool))
+        return validate
 
     @property
     def stamp(self) -> dict[str, Any]:
@@ -129,6 +139,13 @@ class Run:
 
     def wants(self, event_type: str) -> bool:
         return self.rules.bus is not None and self.rules.bus.wants(event_type)
+
+    def pending(self, approval: PendingApproval) -> StepResult:
+        """Return the step that is under way, as those who iterate see it while a call of it waits for a person."""
+        message = self.message
+        calls = [] if message is None else list(message.tool_calls)
+        step = 0 if message is None else self.steps + 1
+        return StepResult(message, calls, step=step, pending_approval=approval)
 
     def publish(self, event_class: type[Event], **fields: Any) -> None:
         """Publish an event of this run when anybody listens to its type."""
