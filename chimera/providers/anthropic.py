@@ -95,5 +95,5 @@ class AnthropicProvider(WireProvider):
         else:
             del body["thinking"]
 
-    def _new_reader(self, stream: bool) -> Reader:
+    def _new_reader(self, stream: bool, ask: Ask) -> Reader:
         return EventReader(MessagesAssembler(), read_message) if stream else BodyReader(read_message)

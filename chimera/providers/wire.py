@@ -196,7 +196,7 @@ class WireProvider(Provider):
         """Return the body of a request, without what the keyword arguments of the call add."""
 
     @abstractmethod
-    def _new_reader(self, stream: bool) -> Reader:
+    def _new_reader(self, stream: bool, ask: Ask) -> Reader:
         """Return what reads one answer."""
 
     def _amend(self, body: dict[str, Any], stream: bool) -> None:
@@ -224,7 +224,7 @@ class WireProvider(Provider):
             had_key=any(name.lower() in _CREDENTIALS for name in headers),
             replaced=headers != own,
         )
-        return WireCall(content, headers, timeout, failures, partial(self._new_reader, stream))
+        return WireCall(content, headers, timeout, failures, partial(self._new_reader, stream, ask))
 
     def _pieces(self, call: WireCall) -> Generator[StreamChunk, None, None]:
         attempts = 0
