@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 from weakref import ref
 
 from chimera.core.decisions import Chains
@@ -18,7 +19,8 @@ __all__ = ["PolicyVersion", "interceptor_version", "set_interceptor_version", "v
 _KEPT = 1024
 
 
-class PolicyVersion(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PolicyVersion:
     """A version of a plugin: the how-manieth one of this process, and a digest of its sources (empty for a plugin
     without any). All versions of one loaded plugin share the `family`."""
 
@@ -54,6 +56,7 @@ def set_interceptor_version(fn: Any, version: PolicyVersion) -> None:
 
 def interceptor_version(fn: Any) -> PolicyVersion | None:
     """Return the version that this very object belongs to; None for one that no plugin registered."""
+    version: PolicyVersion | None
     find, version = _by_id.get(id(fn), _NOTHING)
     if find() is fn:
         return version
@@ -67,4 +70,4 @@ def versions_in(chains: Chains) -> tuple[PolicyVersion, ...]:
     return tuple(dict.fromkeys(version for fn in fns if (version := interceptor_version(fn)) is not None))
 
 
-_NOTHING: Any = (lambda: None, None)
+_NOTHING: tuple[Any, Any] = (lambda: None, None)

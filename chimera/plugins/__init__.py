@@ -1,7 +1,7 @@
 """Plugins: what they are, where they register, and who loads them."""
 
 from chimera.plugins.base import BasePlugin
-from chimera.plugins.manager import PluginManager
+from chimera.plugins.manager import PluginManager, Swap
 from chimera.plugins.registry import INTERCEPTOR_SEAMS, Command, ComponentRegistry, PluginExtensionRegistry, Skill
 
 __all__ = [
@@ -12,4 +12,5 @@ __all__ = [
     "PluginExtensionRegistry",
     "PluginManager",
     "Skill",
+    "Swap",
 ]

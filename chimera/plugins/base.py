@@ -17,6 +17,12 @@ class BasePlugin(ABC):
 
     Override the `register_*` methods for what the plugin brings. All that is registered while it is activated belongs
     to it: it appears at one moment, or not at all when the activation raises, and goes when the plugin is unloaded.
+
+    Three more methods are called where a plugin has them. `self_check()` says after the activation whether the plugin
+    works: it refuses by raising, or by returning anything but None and True (a text is the reason). On a reload, what
+    `export_state()` of the old version returns goes to `import_state(state)` of the new one, before it is activated;
+    it may refuse in the same way, and the plugin starts afresh then. These three and `deactivate` have a few seconds
+    (`PluginManager.patience`), and may run in any thread.
     """
 
     _init: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})

@@ -12,17 +12,23 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, TypeVar
 
+from chimera.plugins.content import Content, mentioned
+
 __all__ = ["FreshLoader", "FreshModules", "attribute"]
 
 T = TypeVar("T")
 
 
 class FreshLoader(SourceFileLoader):
-    """Compiles the source each time. Cached bytecode goes by size and second, and would hide a quick second edit."""
+    """Compiles the source each time, and remembers what it compiled. Cached bytecode goes by size and second, and would
+    hide a quick second edit."""
+
+    source: bytes | None = None
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
-        code: CodeType = self.source_to_code(self.get_data(path), path)
+        self.source = self.get_data(path)
+        code: CodeType = self.source_to_code(self.source, path)
         return code
 
 
@@ -58,7 +64,7 @@ class FreshModules:
     """The modules of one plugin, imported anew.
 
     These are the plugin's module, the package around it and what else that package has, as far as the plugin imports
-    it. Of Chimera itself, only modules beside the plugin's are. `restore` puts everything back.
+    it, also inside functions. Of Chimera itself, only modules beside the plugin's are. `restore` puts everything back.
     """
 
     def __init__(self, module: str) -> None:
@@ -75,12 +81,33 @@ class FreshModules:
         try:
             with _fresh_sources(self._covers):
                 result = load()
+                gone = self._import_late()
         except BaseException:
             self.restore()
             raise
-        unused = {name: module for name, module in self._before.items() if name not in sys.modules}
+        unused = {name: module for name, module in self._before.items() if name not in {*sys.modules, *gone}}
         self._put_back(unused)  # what the plugin does not import has not changed
         return result
+
+    def content(self) -> Content:
+        """Return what the plugin is made of, as it stands in memory now."""
+        return Content.of(self._module, self._covers)
+
+    def _import_late(self) -> set[str]:
+        """Import what the old modules had imported later on, inside a function say. Returns what is not there now."""
+        gone: set[str] = set()
+        while late := self._late() - gone:
+            for name in late:
+                try:
+                    importlib.import_module(name)
+                except ModuleNotFoundError as exc:
+                    if exc.name != name:
+                        raise
+                    gone.add(name)
+        return gone
+
+    def _late(self) -> set[str]:
+        return {name for name in mentioned(self._module, self._covers) if name in self._before.keys() - sys.modules}
 
     def restore(self) -> None:
         """Put the modules back that were there before."""

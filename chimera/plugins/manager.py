@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from chimera.core.versions import PolicyVersion, set_interceptor_version
 from chimera.errors import PluginError
 from chimera.plugins.base import BasePlugin
-from chimera.plugins.failures import described
-from chimera.plugins.fresh import FreshModules, attribute
+from chimera.plugins.failures import described, saying
+from chimera.plugins.fresh import FreshModules
+from chimera.plugins.guarded import check_synchronous, consent, within
+from chimera.plugins.handover import hand_over
 from chimera.plugins.ledger import Owner, Transaction
-from chimera.plugins.registry import ComponentRegistry, PluginExtensionRegistry, Skill
+from chimera.plugins.making import Loaded, check_importable, make, name_of, remake
+from chimera.plugins.registry import INTERCEPTOR_SEAMS, ComponentRegistry, PluginExtensionRegistry, Skill
 from chimera.plugins.sources import Source, find_sources
 
-__all__ = ["PluginManager"]
+if TYPE_CHECKING:
+    from chimera.plugins.watching import PluginWatch
+
+__all__ = ["PluginManager", "Swap"]
+
+_log = logging.getLogger("chimera.plugins")
 
 
-@dataclass(slots=True)
-class _Loaded:
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """What a reload did: the plugin that is in force now, its version, the one before, and warnings."""
+
     plugin: BasePlugin
-    owner: Owner
-    place: str
-    source: Source | None = None
-    options: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def module(self) -> str:
-        return self.source.module if self.source else type(self.plugin).__module__
-
-    def __str__(self) -> str:
-        return f"{type(self.plugin).__qualname__} from {self.place}"
+    version: str
+    before: str
+    notes: tuple[str, ...] = ()
 
 
 class PluginManager:
@@ -45,19 +50,27 @@ class PluginManager:
     each folder `NAME` with an `__init__.py`, is one. What is found there runs with all rights of this process.
 
     Loading is all or nothing: a plugin whose activation raises leaves nothing behind, and nobody ever sees half of
-    one. Unloading withdraws exactly what loading brought.
+    one. Unloading withdraws exactly what loading brought. `patience` is how many seconds a plugin may take to check
+    itself, to hand over its state, and to let go.
     """
 
-    def __init__(self, folders: Iterable[str | Path] = ()) -> None:
+    def __init__(self, folders: Iterable[str | Path] = (), *, patience: float = 5.0) -> None:
         self.components = ComponentRegistry()
+        self.patience = patience
         self._folders = [Path(folder) for folder in folders]
-        self._loaded: dict[str, _Loaded] = {}
+        self._loaded: dict[str, Loaded] = {}
+        self._counts: Counter[str] = Counter()
         self._lock = RLock()
 
     @property
     def plugins(self) -> dict[str, BasePlugin]:
         """The loaded plugins by name, in the order in which they were loaded."""
         return {name: loaded.plugin for name, loaded in self._loaded.items()}
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions of the loaded plugins by name, as events and records state them."""
+        return {name: str(loaded.version) for name, loaded in self._loaded.items()}
 
     @property
     def tools(self) -> list[Any]:
@@ -76,11 +89,11 @@ class PluginManager:
         """Load the plugin that an entry point or a file is named after, and return it. `options` go to its class.
 
         Raises `PluginError` when there is no such plugin, when it is loaded already, when it cannot be imported or
-        made, and when its activation raises.
+        made, when its activation raises, and when its `self_check` says no.
         """
         with self._lock:
             source = self._source(name)
-            return self._activate(name, lambda: _make(source, options), source.place, source, options)
+            return self._activate(name, lambda: make(source, options), source.place, source, options)
 
     def load_plugin(self, plugin: BasePlugin) -> BasePlugin:
         """Load a plugin that was made already, and return it.
@@ -92,7 +105,7 @@ class PluginManager:
             raise PluginError(f"load_plugin takes {what}")
         with self._lock:
             place = f"the module {type(plugin).__module__}"
-            return self._activate(_name_of(plugin), lambda: plugin, place, None, {})
+            return self._activate(name_of(plugin), lambda: plugin, place, None, {})
 
     def load_all(self) -> list[str]:
         """Load every plugin that can be discovered and is not loaded yet, with its default options.
@@ -122,68 +135,124 @@ class PluginManager:
             key, loaded = self._loaded_as(name)
             Transaction(Owner(key), replacing=loaded.owner).commit(*self._ledgers)
             del self._loaded[key]
-            try:
-                with Transaction(loaded.owner).open():
-                    loaded.plugin.deactivate()
-            except Exception as exc:
-                raise PluginError(f"plugin {key!r} is unloaded, but its deactivate raised: {described(exc)}") from exc
+            with saying(f"plugin {key!r} is unloaded, but its deactivate raised"):
+                self._let_go(loaded)
 
     def reload(self, name: str) -> BasePlugin:
-        """Swap a plugin for what its source on disk says now, and return the new one.
+        """Swap a plugin for what its source on disk says now, and return the new one. Warnings are logged.
 
-        Its modules are imported anew, an instance is made with the options of the old one and activated, and then, at
-        one moment, it stands where the old one stood. Raises `KeyError` when the plugin is not loaded, and
-        `PluginError` with file, line and reason when anything fails: the old one is in force then as before.
+        Its modules are imported anew, and an instance is made with the options of the old one, given the state of the
+        old one, activated and checked. When the old one has let go, the new one stands, at one moment, where the old
+        one stood. Raises `KeyError` when the plugin is not loaded, and `PluginError` with file, line and reason when
+        anything fails: the old one is in force then as before.
         """
+        swap = self.swap(name)
+        for note in swap.notes:
+            _log.warning("plugin %r: %s", name, note)
+        return swap.plugin
+
+    def swap(self, name: str) -> Swap:
+        """Do what `reload` does, and return what was done, warnings included."""
         with self._lock:
             key, old = self._loaded_as(name)
-            _check_importable(old)
+            check_importable(old)
             modules = FreshModules(old.module)
-            try:
-                plugin = self._swap(key, old, modules)
-            except PluginError as exc:
-                raise PluginError(f"plugin {key!r} was not reloaded: {exc}") from exc
-            except Exception as exc:
-                raise PluginError(f"plugin {key!r} was not reloaded: {described(exc)}") from exc
-            return plugin
+            with saying(f"plugin {key!r} was not reloaded", old.place):
+                return self._swap(key, old, modules)
 
-    def _swap(self, key: str, old: _Loaded, modules: FreshModules) -> BasePlugin:
-        owner = Owner(key, rank=old.owner.rank)
-        transaction = Transaction(owner, replacing=old.owner)
+    def outdated(self) -> list[str]:
+        """Return the names of the loaded plugins whose sources on disk are not those that were imported."""
+        return [name for name, loaded in list(self._loaded.items()) if loaded.content.outdated]
+
+    def files(self) -> dict[str, dict[Path, str]]:
+        """Return the source files of each loaded plugin, with a digest of what they hold now; empty for a lost file."""
+        return {name: loaded.content.now() for name, loaded in list(self._loaded.items())}
+
+    def watch(self, report: Callable[[str], object] | None = None, *, quiet: float = 0.3) -> PluginWatch:
+        """Reload plugins as their sources change, in a thread of its own, until the result is stopped.
+
+        A plugin is reloaded once its files have been at rest for `quiet` seconds. `report` is called in that thread
+        with one line for each reload, done or failed; without it the line is logged. Raises `MissingExtraError` where
+        `watchfiles` is not installed.
+        """
+        from chimera.plugins.watching import PluginWatch
+
+        return PluginWatch(self, report or _log.info, quiet)
+
+    def _swap(self, key: str, old: Loaded, modules: FreshModules) -> Swap:
+        new = replace(old, owner=Owner(key, rank=old.owner.rank))
+        transaction = Transaction(new.owner, replacing=old.owner)
         try:
             with transaction.open():
-                owner.plugin = plugin = modules.run(lambda: _remake(old))
-                if _name_of(plugin) != key:
-                    raise PluginError(f"its new version calls itself {plugin.name!r}")
-                plugin.activate(self.components)
-            with Transaction(old.owner).open():
-                old.plugin.deactivate()
-            transaction.commit(*self._ledgers)
+                plugin = modules.run(partial(remake, old))
+                if name_of(plugin) != key:
+                    raise PluginError(f"{old.place}: its new version calls itself {plugin.name!r}")
+                new.plugin, warning = hand_over(old.plugin, plugin, self.patience)
+                self._start(new)
+            with self._taken_back_on_failure(new):
+                self._let_go(old)
+                self._commit(key, new, transaction, modules)
         except BaseException:
             modules.restore()
             raise
-        self._loaded[key] = _Loaded(plugin, owner, old.place, old.source, old.options)
-        return plugin
+        return Swap(new.plugin, str(new.version), str(old.version), (warning,) if warning else ())
 
     def _activate(
-        self, name: str, make: Callable[[], BasePlugin], place: str, source: Source | None, options: dict[str, Any]
+        self, name: str, build: Callable[[], BasePlugin], place: str, source: Source | None, options: dict[str, Any]
     ) -> BasePlugin:
         self._check_free(name, place)
         owner = Owner(name)
         transaction = Transaction(owner)
         try:
             with transaction.open():
-                owner.plugin = plugin = make()
-                owner.name = key = _name_of(plugin)
+                loaded = Loaded(build(), owner, place, source, dict(options))
+                owner.name = key = name_of(loaded.plugin)
                 self._check_free(key, place)
-                plugin.activate(self.components)
-            transaction.commit()
+                self._start(loaded)
+            with self._taken_back_on_failure(loaded):
+                self._commit(key, loaded, transaction, FreshModules(loaded.module))
         except PluginError as exc:
-            raise PluginError(f"plugin {name!r} was not loaded: {exc}") from exc
-        except Exception as exc:
+            raise PluginError(f"plugin {name!r} was not loaded: {described(exc)}") from exc
+        except (Exception, SystemExit) as exc:
             raise PluginError(f"plugin {name!r} was not loaded ({place}): {described(exc)}") from exc
-        self._loaded[key] = _Loaded(plugin, owner, place, source, dict(options))
-        return plugin
+        return loaded.plugin
+
+    def _start(self, loaded: Loaded) -> None:
+        """Activate a plugin and let it check itself, inside its transaction."""
+        plugin = loaded.owner.plugin = loaded.plugin
+        check_synchronous(plugin)
+        plugin.activate(self.components)
+        check = getattr(plugin, "self_check", None)
+        if check is not None:
+            with self._taken_back_on_failure(loaded):
+                consent(self.patience, check)
+
+    def _commit(self, key: str, loaded: Loaded, transaction: Transaction, modules: FreshModules) -> None:
+        loaded.content = modules.content()
+        count = self._counts[key] + 1
+        loaded.version = PolicyVersion(key, count, loaded.content.digest, loaded.owner.rank)
+        for _, entry in transaction.added:
+            if entry.kind in INTERCEPTOR_SEAMS:
+                set_interceptor_version(entry.value, loaded.version)
+        transaction.commit(*self._ledgers)
+        self._counts[key] = count
+        self._loaded[key] = loaded
+
+    def _let_go(self, loaded: Loaded) -> None:
+        """Call `deactivate`. What it unregisters changes nothing: the registries are changed at one moment."""
+        with Transaction(loaded.owner).open():
+            within(self.patience, loaded.plugin.deactivate)
+
+    @contextmanager
+    def _taken_back_on_failure(self, loaded: Loaded) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            try:
+                self._let_go(loaded)
+            except (Exception, SystemExit) as exc:
+                _log.warning("a version of %r that failed did not let go: %s", loaded.owner.name, described(exc))
+            raise
 
     @property
     def _ledgers(self) -> tuple[Any, ...]:
@@ -209,7 +278,7 @@ class PluginManager:
             return name
         return next((key for key, item in self._loaded.items() if item.source and item.source.name == name), None)
 
-    def _loaded_as(self, name: str) -> tuple[str, _Loaded]:
+    def _loaded_as(self, name: str) -> tuple[str, Loaded]:
         key = self._find(name)
         if key is None:
             raise KeyError(f"plugin {name!r} is not loaded; loaded are: {', '.join(self._loaded) or 'none'}")
@@ -219,54 +288,3 @@ class PluginManager:
         key = self._find(name)
         if key is not None:
             raise PluginError(f"{place} brings a plugin {name!r}, and {self._loaded[key]} is loaded under that name")
-
-
-def _make(source: Source, options: dict[str, Any]) -> BasePlugin:
-    target = source.target()
-    if isinstance(target, BasePlugin):
-        if options:
-            raise PluginError(f"{source.place} holds a plugin that is made already and takes no options")
-        return target
-    if not callable(target):
-        raise PluginError(f"{source.place} holds {type(target).__name__}, which is no plugin and makes none")
-    _check_options(target, options, source.place)
-    plugin = target(**options)
-    if not isinstance(plugin, BasePlugin):
-        raise PluginError(f"{source.place} makes {type(plugin).__name__}, which is no BasePlugin")
-    return plugin
-
-
-def _check_options(target: Callable[..., Any], options: dict[str, Any], place: str) -> None:
-    if not options:
-        return
-    parameters = inspect.signature(target).parameters
-    if any(item.kind is item.VAR_KEYWORD for item in parameters.values()):
-        return
-    for name in options:
-        if name not in parameters:
-            close = get_close_matches(name, parameters, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"its options are: {', '.join(parameters) or 'none'}"
-            raise PluginError(f"{place} has no option {name!r}; {hint}")
-
-
-def _remake(old: _Loaded) -> BasePlugin:
-    if old.source is not None:
-        return _make(old.source, old.options)
-    kind = type(old.plugin)
-    new_kind = attribute(importlib.import_module(kind.__module__), kind.__qualname__)
-    args, kwargs = old.plugin._init
-    plugin: BasePlugin = new_kind(*args, **kwargs)
-    return plugin
-
-
-def _check_importable(loaded: _Loaded) -> None:
-    kind = type(loaded.plugin)
-    if loaded.source is None and ("<locals>" in kind.__qualname__ or kind.__module__ == "__main__"):
-        raise PluginError(f"{loaded} cannot be imported again: its class is not in a module that can be imported")
-
-
-def _name_of(plugin: BasePlugin) -> str:
-    name = plugin.name
-    if not isinstance(name, str) or not name.strip():
-        raise PluginError(f"{type(plugin).__qualname__} needs a name, not {name!r}")
-    return name

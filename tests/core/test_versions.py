@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import gc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from chimera.events import EventBus
 from chimera.types import ToolCall
 
 FIRST = PolicyVersion("gate", 1, "abc", 7)
-SECOND = FIRST._replace(count=2, digest="def")
+SECOND = replace(FIRST, count=2, digest="def")
 
 
 class Gate:
@@ -77,7 +77,7 @@ def test_a_new_object_in_the_place_of_an_old_one_has_no_version() -> None:
 
 def test_versions_are_written_with_what_there_is() -> None:
     assert str(FIRST) == "gate@1-abc"
-    assert str(FIRST._replace(digest="")) == "gate@1"
+    assert str(replace(FIRST, digest="")) == "gate@1"
 
 
 def test_chains_name_each_version_once() -> None:

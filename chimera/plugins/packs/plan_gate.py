@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from threading import Lock
-from typing import Literal
+from typing import Any, Literal
 
 from chimera.core.decisions import InterceptDecision, Interceptors
 from chimera.core.identity import current_run
@@ -64,6 +64,17 @@ class PlanGatePlugin(BasePlugin):
 
     def register_interceptors(self, registry: ComponentRegistry) -> None:
         registry.register_interceptors(self.interceptors())
+
+    def export_state(self) -> dict[str, Any]:
+        """Return what the next version needs to know which gates are open. It is shared, not copied: runs that began
+        under this version go on with it, and gates that they open or close are open or closed for both."""
+        return {"scope": self.scope, "lock": self._lock, "turns": self._turns, "open": self._open}
+
+    def import_state(self, state: Mapping[str, Any]) -> None:
+        """Go on with the gates of another version. Raises `ValueError` for those of another scope."""
+        if state["scope"] != self.scope:
+            raise ValueError(f"the gates were kept per {state['scope']}, and now they are kept per {self.scope}")
+        self._lock, self._turns, self._open = state["lock"], state["turns"], state["open"]
 
     def _watch(self, messages: list[Message]) -> None:
         conversation = _conversation()
