@@ -214,7 +214,7 @@ def _header(record: Any, path: Path) -> Session:
     if not isinstance(record, dict) or record.get("type") != "session":
         raise ValueError("it is no record of a session")
     version = record.get("version")
-    if not isinstance(version, int) or version > VERSION:
+    if type(version) is not int or version > VERSION:
         raise OutsideError(f"the session {path} is of version {version}; this program reads up to {VERSION}")
     return _session(record, path)
 
