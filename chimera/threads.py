@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextvars import copy_context
 from typing import Any, ParamSpec, TypeVar
 
@@ -15,16 +15,18 @@ T = TypeVar("T")
 
 
 async def in_thread(fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
-    """`asyncio.to_thread` for code that is not ours: a `StopIteration` comes out as a `RuntimeError`.
+    """`asyncio.to_thread` for code that is not ours: a `StopIteration` or a cancellation that `fn` raises comes out as
+    a `RuntimeError`.
 
-    A future cannot hold a `StopIteration`; without this, whoever awaits would wait for ever.
+    A future cannot hold a `StopIteration`, so whoever awaits would wait for ever; and a cancellation would look like
+    the caller's own.
     """
 
     def guarded() -> T:
         try:
             return fn(*args, **kwargs)
-        except StopIteration as exc:
-            raise RuntimeError(f"{getattr(fn, '__qualname__', fn)} raised StopIteration") from exc
+        except (StopIteration, CancelledError, asyncio.CancelledError) as exc:
+            raise RuntimeError(f"{getattr(fn, '__qualname__', fn)} raised {type(exc).__name__}") from exc
 
     return await asyncio.to_thread(guarded)
 

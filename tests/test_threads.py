@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
 from contextvars import ContextVar
 from typing import Any
@@ -41,6 +42,15 @@ async def test_a_stop_iteration_comes_out_as_what_can_be_waited_for() -> None:
 
     with pytest.raises(RuntimeError, match="raised StopIteration"):
         await asyncio.wait_for(in_thread(stops), 5)
+
+
+@pytest.mark.parametrize("kind", [asyncio.CancelledError, concurrent.futures.CancelledError])
+async def test_a_cancellation_of_its_own_is_not_mistaken_for_the_callers(kind: type[BaseException]) -> None:
+    def cancelled() -> None:
+        raise kind
+
+    with pytest.raises(RuntimeError, match="raised CancelledError"):
+        await in_thread(cancelled)
 
 
 async def _answer() -> tuple[str, int]:

@@ -108,11 +108,21 @@ async def async_drive(
             except GeneratorExit:
                 raise
             except BaseException as exc:
-                step, answer = effects.throw, exc
+                step, answer = effects.throw, _as_failure(exc)
     finally:
         if watcher is not None:
             watcher.cancel()
         effects.close()
+
+
+def _as_failure(exc: BaseException) -> BaseException:
+    """Return a cancellation that is not meant for the running task as the failure of what was awaited that it is."""
+    task = asyncio.current_task()
+    if not isinstance(exc, asyncio.CancelledError) or task is None or task.cancelling():
+        return exc
+    failure = RuntimeError("what the run waited for was cancelled, and the run was not")
+    failure.__cause__ = exc
+    return failure
 
 
 def _watcher(cancellation: CancellationToken | None) -> asyncio.Future[None] | None:
@@ -130,7 +140,7 @@ def _watcher(cancellation: CancellationToken | None) -> asyncio.Future[None] | N
 def _perform(effect: Any) -> Any:
     kind = type(effect)
     if kind is RunVetted:
-        return [_run_tool(vetted) for vetted in effect.calls]
+        return list(map(_run_tool, effect.calls))
     if kind is WireCall:
         with call_arguments(effect) as arguments:
             return effect.provider.complete(effect.request.messages, **arguments)
@@ -197,6 +207,8 @@ async def _stream(call: WireCall, cancellation: CancellationToken | None) -> Asy
         return
     with await async_turn(call) as arguments:
         chunks = stream(call.request.messages, **arguments)
+        if inspect.isawaitable(chunks):
+            chunks = await _interruptible(chunks, cancellation)
         try:
             response = None
             while response is None:
@@ -272,7 +284,7 @@ async def _run_tool_async(vetted: VettedCall) -> ToolResult:
 
 def _checked(vetted: VettedCall, result: Any) -> ToolResult:
     if isinstance(result, ToolResult):
-        if isinstance(result.output, str) and isinstance(result.error, str | None):
+        if isinstance(result.output, str) and (result.error is None or isinstance(result.error, str)):
             return result
         return ToolResult(str(result.output), None if result.error is None else str(result.error), result.metadata)
     if inspect.iscoroutine(result):

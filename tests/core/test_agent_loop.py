@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
 
-from chimera.core.agent_loop import AgentLoop
+from chimera.core.agent_loop import AgentLoop, stream_events
 from chimera.core.cancellation import CancellationToken
 from chimera.core.context import Context
 from chimera.core.decisions import InterceptDecision, Interceptors
+from chimera.core.loop import ReAct, new_run
 from chimera.core.loop_config import LoopConfig
 from chimera.core.loop_events import LoopEvent, LoopEventType, LoopResult
 from chimera.core.steering import MessageQueue
@@ -251,6 +253,7 @@ async def test_misuse_comes_out_at_once() -> None:
     for options, text in (
         ({"interceptors": [gate]}, "interceptors must be Interceptors"),
         ({"permissions": "yes"}, "permissions must be a PermissionPolicy"),
+        ({"tools": [Note]}, "the class of one"),
         ({"tools": [Note(), Note()]}, "two tools are named 'note'"),
         ({"tools": [print]}, "is no tool"),
     ):
@@ -275,3 +278,12 @@ async def test_text_that_came_before_the_stream_broke_is_not_the_answer() -> Non
         "error: ProviderBusyError: cut",
         [Message.user("go")],
     )
+
+
+async def test_any_loop_can_be_streamed_and_cancelled_from_outside() -> None:
+    for token, reason in ((None, "completed"), (aborted(), "aborted")):
+        loop, context = ReAct(config=held()), Context(None, [Message.user("go")])
+        run = new_run(loop, FauxProvider("done"), [], context, listening=True)
+        stream = stream_events(run, partial(loop.program, context), context, token)
+        result = [event async for event in stream][-1].data
+        assert result.reason == reason

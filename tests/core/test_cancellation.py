@@ -17,6 +17,7 @@ from chimera.core.loop import ReAct, async_drain_steps
 from chimera.core.loop_config import LoopConfig
 from chimera.core.loop_events import LoopResult
 from chimera.core.tool import BaseTool
+from chimera.permissions.base import PermissionAction, PermissionPolicy
 from chimera.providers.base import Response, StreamChunk
 from chimera.providers.faux import FauxProvider
 from chimera.types import Message, ToolResult
@@ -120,6 +121,11 @@ class TestTokens:
                 as_token(junk)
             with pytest.raises(TypeError, match="an abort signal is"):
                 LoopConfig(cancellation=junk)  # type: ignore[arg-type]
+
+
+class AskAll(PermissionPolicy):
+    def evaluate(self, tool_name: str, args: Any) -> PermissionAction:
+        return PermissionAction.ASK
 
 
 class Waits(BaseTool):
@@ -347,3 +353,30 @@ class TestAgentLoop:
 async def _exhaust(events: Any) -> None:
     async for _ in events:
         pass
+
+
+@ASYNC_MODES
+@pytest.mark.parametrize("place", ["provider", "callback"])
+@pytest.mark.parametrize("blocking", [False, True])
+def test_a_cancellation_inside_what_is_awaited_is_its_failure_and_not_the_end_of_the_task(
+    mode: str, place: str, blocking: bool
+) -> None:
+    def cancelled(*_: Any, **__: Any) -> Any:
+        raise asyncio.CancelledError
+
+    async def cancelled_later(*_: Any, **__: Any) -> Any:
+        raise asyncio.CancelledError
+
+    if place == "callback":
+        config = LoopConfig(AskAll(), permission_callback=cancelled if blocking else cancelled_later)
+        ran = drive(mode, [calling("note"), "done"], [Note()], config)
+        assert "asking failed: RuntimeError" in ran.answers[0]
+        return
+    provider = FauxProvider()
+    provider.complete = cancelled  # type: ignore[method-assign]
+    provider.async_complete = provider.async_stream = None if blocking else cancelled_later  # type: ignore[method-assign, assignment]
+    if mode.startswith("agent"):
+        assert str(drive(mode, provider, [], held()).reason).startswith("error: ")
+    else:
+        with pytest.raises(RuntimeError):
+            drive(mode, provider, [], held())

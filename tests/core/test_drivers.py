@@ -329,6 +329,26 @@ class TestProvidersThatMisbehave:
         result = [event async for event in events][-1].data
         assert result.reason == "error: ProviderProtocolError: the stream ended without an answer"
 
+    @pytest.mark.parametrize("shape", ["generator", "awaited"])
+    async def test_a_stream_may_come_at_once_or_be_awaited(self, shape: str) -> None:
+        """Third parties write both: an asynchronous generator, and a coroutine that returns one."""
+
+        class Duck:
+            async def generator(self, *_: Any, **__: Any) -> Any:
+                yield StreamChunk("hel")
+                yield StreamChunk("lo", response=Response("hello"))
+
+            async def awaited(self, *_: Any, **__: Any) -> Any:
+                await asyncio.sleep(0)
+                return self.generator()
+
+        duck: Any = Duck()
+        duck.async_stream = getattr(duck, shape)
+        events = AgentLoop().run([], tools=None, provider=duck, system_prompt=None, stream=True)
+        told = [(event.type.value, event.data) async for event in events]
+        assert told[1:3] == [("assistant_chunk", "hel"), ("assistant_chunk", "lo")]
+        assert told[-1][1].output == "hello"
+
 
 def _calls(*names: str) -> Any:
     return FauxProvider(calling(*names)).complete([]).tool_calls

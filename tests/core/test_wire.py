@@ -16,6 +16,7 @@ from chimera.core import wire
 from chimera.core.agent_loop import AgentLoop
 from chimera.core.context import Context
 from chimera.core.decisions import InterceptDecision, Interceptors, ProviderRequest
+from chimera.core.drivers import _perform_async
 from chimera.core.effects import WireCall
 from chimera.core.interception import intercepted_complete
 from chimera.core.loop import ReAct, async_drain_steps
@@ -266,6 +267,29 @@ async def test_a_call_that_was_given_up_before_it_began_is_not_made() -> None:
     turn = await wire.async_turn(WireCall(SettableProvider(), ProviderRequest("m", [])))
     turn.give_up()
     assert not turn.begin()
+    assert not wire._gates
+
+
+@pytest.mark.parametrize("kind", [SettableProvider, FauxProvider])
+async def test_a_call_that_was_given_up_while_all_threads_were_busy_is_not_made(kind: Any) -> None:
+    """The thread that was to make it comes too late, and makes none."""
+    provider, go_on = kind(), threading.Event()
+    made: list[int] = []
+    provider.complete = lambda *_args, **_kwargs: made.append(1)
+    if kind is FauxProvider:
+        provider.async_complete = None
+    pool = ThreadPoolExecutor(1)
+    asyncio.get_running_loop().set_default_executor(pool)
+    busy = pool.submit(go_on.wait, 10)
+    waiting = asyncio.ensure_future(_perform_async(WireCall(provider, ProviderRequest("m", []))))
+    await asyncio.sleep(0.01)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    go_on.set()
+    await asyncio.wrap_future(busy)
+    await asyncio.to_thread(lambda: None)
+    assert made == []
     assert not wire._gates
 
 
