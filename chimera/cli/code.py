@@ -45,7 +45,7 @@ def _require_race(options: CodeOptions) -> None:
 
 def _converse(options: CodeOptions) -> int:
     if options.lanes is not None:
-        raise ConfigError("a race needs a task: -p TASK")
+        return _race(options)
     _require_race(options)
     if options.output is not Output.TEXT:
         raise ConfigError(f"--output {options.output} needs a task: -p TASK")
@@ -61,6 +61,14 @@ def _converse(options: CodeOptions) -> int:
     from chimera.cli.repl import run_repl
 
     return run_repl(options)
+
+
+def _race(options: CodeOptions) -> int:
+    if options.plain or not sys.stdin.isatty() or not _has_full_screen():
+        raise ConfigError("a race needs a task, -p TASK, or a full screen")
+    from chimera.cli.race import race_on_screen
+
+    return race_on_screen(options)
 
 
 def _has_full_screen() -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from chimera.assembly.settings import RuleLists, Settings
 from chimera.cli.event_json import event_json
 from chimera.cli.exits import FAILED, OK
+from chimera.cli.holding import Ask
 from chimera.cli.interrupts import Interrupts
 from chimera.cli.options import BEST, CodeOptions, Mode, Output
 from chimera.cli.screen import make_console
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from chimera.assembly.lanes import Lane, LaneEvent, LaneScore, LaneSpec, Race
 
-__all__ = ["lane_maker", "lanes_of", "run_race", "score_table"]
+__all__ = ["lane_maker", "lanes_of", "race_on_screen", "run_race", "score_table"]
 
 _MOOD = {"finished": "green", "failed": "bold red", "cancelled": "yellow"}
 
@@ -57,6 +58,18 @@ def run_race(options: CodeOptions, task: str) -> int:
         return _finish(race, teller, chosen)
 
 
+def race_on_screen(options: CodeOptions) -> int:
+    """Open the full-screen app with the lanes of the options, and return the exit code."""
+    from chimera.tui.racing import Course
+    from chimera.tui.start import run_race as run
+
+    _require_alone(options)
+    if options.apply is not None:
+        raise ConfigError("--apply needs a task: -p TASK; on the screen, /apply does it")
+    with open_bench(options, default_mode=Mode.ASK) as bench:
+        return run(bench, Course(lanes_of(options), lane_maker(bench, streams=True), options.check))
+
+
 def lanes_of(options: CodeOptions) -> list[LaneSpec]:
     """Return the lanes that the options name."""
     from chimera.assembly.lanes import parse_lanes
@@ -66,14 +79,16 @@ def lanes_of(options: CodeOptions) -> list[LaneSpec]:
 
 def lane_maker(bench: Bench, *, streams: bool = False) -> Any:
     """Return a function that makes the agent of a lane: held to the same plugins, rules and mode as any other, in a
-    project folder of its own, and recorded as one lane of a session."""
+    project folder of its own, and recorded as one lane of a session.
 
-    def make(lane: Lane) -> Any:
+    The agent publishes on the bus, and asks the person, that the function is handed besides the lane, if any."""
+
+    def make(lane: Lane, bus: EventBus | None = None, ask: Ask | None = None) -> Any:
         options = replace(bench.options, model=lane.spec.model, loop=lane.spec.loop)
         settings = _moved(bench.settings, bench.project, lane.root)
         own = replace(bench, options=options, settings=settings, project=lane.root)
         journal = _journal(bench, lane) if bench.options.records else None
-        return own.assemble(EventBus(), None, interactive=streams, lane=lane.name, journal=journal)
+        return own.assemble(bus or EventBus(), ask, interactive=streams, lane=lane.name, journal=journal)
 
     return make
 

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
+from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
 from chimera.text import clean, one_line
@@ -21,6 +23,8 @@ from chimera.tui.files import project_files
 from chimera.tui.inbox import REPAINTS_PER_SECOND
 from chimera.tui.lanes import Lanes
 from chimera.tui.prompt import Completions, Prompt
+from chimera.tui.racing import Course, RacingLanes
+from chimera.tui.scoreboard import scoreboard
 from chimera.tui.slash import Slash
 from chimera.tui.state import AppState
 from chimera.tui.status import status_line, working_line
@@ -52,20 +56,32 @@ class ChimeraApp(App[int]):
         Binding("ctrl+c", "interrupt", "cancel or leave", priority=True),
         Binding("ctrl+t", "timeline", "decisions", priority=True),
         Binding("ctrl+o", "unfold", "unfold all", priority=True),
+        Binding("ctrl+n", "step(1)", "next lane", priority=True),
+        Binding("ctrl+p", "step(-1)", "previous lane", priority=True),
+        Binding("ctrl+g", "diff", "what the lane did", priority=True),
         Binding("escape", "cancel", "cancel", show=False),
     ]
 
-    def __init__(self, state: AppState, *, clock: Callable[[], float] = time.monotonic, utc: bool = False) -> None:
+    def __init__(
+        self,
+        state: AppState,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        utc: bool = False,
+        course: Course | None = None,
+    ) -> None:
         super().__init__()
         self.state = state
         self.state.clock = clock
-        self.lanes = Lanes(state, self._show_question)
+        show = self._show_question
+        self.lanes: Lanes = Lanes(state, show) if course is None else RacingLanes(state, show, course)
         self.slash = Slash(self)
         self.utc = utc
         self._typed_at = 0.0
         self._asking = False
         self._notice = ""
         self._files: list[str] = []
+        self._scores = Text()
 
     def compose(self) -> ComposeResult:
         yield Static(id="scoreboard")
@@ -92,11 +108,18 @@ class ChimeraApp(App[int]):
     def tick(self) -> None:
         """Take what has come, and show it. All repaints while a turn runs begin here."""
         if self.state.take():
-            self.transcript.sync()
+            self.show_lane()
             if isinstance(self.screen, TimelineScreen):
                 self.screen.sync()
             self.lanes.after_turns()
         self.show_lines()
+
+    def show_lane(self) -> None:
+        """Show the lane that is looked at."""
+        if self.transcript.lane is self.state.lane:
+            self.transcript.sync()
+        else:
+            self.transcript.show(self.state.lane)
 
     def show_lines(self) -> None:
         """Show the lines around the prompt."""
@@ -108,6 +131,7 @@ class ChimeraApp(App[int]):
         self._put("working", self._notice or working or _REST)
         line.set_class(not working, "rest")
         self._put("status", status_line(self.state, self.size.width - 2))
+        self._show_scores()
         waiting = "\n".join(f"» {one_line(text, 200)}  (read before the next answer)" for text in lane.waiting)
         self._put("waiting", waiting)
         self.query_one("#waiting").display = bool(waiting)
@@ -157,8 +181,9 @@ class ChimeraApp(App[int]):
         self._next_question()
 
     def action_interrupt(self) -> None:
-        if self.state.lane.running:
-            self.action_cancel()
+        if self.state.running:
+            self.lanes.cancel(everywhere=True)
+            self.notice("Cancelling; once more insists")
         elif self.prompt.text:
             self.prompt.put("")
         else:
@@ -172,9 +197,18 @@ class ChimeraApp(App[int]):
     def action_timeline(self) -> None:
         if isinstance(self.screen, TimelineScreen):
             self.screen.dismiss()
-        elif not isinstance(self.screen, ApprovalScreen):
+        elif not isinstance(self.screen, ModalScreen):
             self.state.take()
             self.push_screen(TimelineScreen(self.state.timeline, lanes=len(self.state.lanes), utc=self.utc))
+
+    def action_step(self, places: int) -> None:
+        self.state.step(places)
+        self.show_lane()
+        self.show_lines()
+
+    def action_diff(self) -> None:
+        if not isinstance(self.screen, ModalScreen):
+            self.slash.obey("diff", "")
 
     def action_unfold(self) -> None:
         self.transcript.unfold_all()
@@ -195,6 +229,8 @@ class ChimeraApp(App[int]):
         """Show the oldest question, unless one is shown."""
         while self.state.questions and self.state.questions[0].future.done():
             self.state.answered(self.state.questions[0])
+        if isinstance(self.screen, ApprovalScreen):
+            self.screen.more_wait(len(self.state.questions) - 1)
         if self._asking or not self.state.questions:
             return
         self._asking = True
@@ -230,6 +266,14 @@ class ChimeraApp(App[int]):
 
     def _read_files(self) -> None:
         self._files = project_files(self.lanes.asking.root)
+
+    def _show_scores(self) -> None:
+        table = scoreboard(self.state, self.size.width - 2, self.transcript.styles_of_parts)
+        board = self.query_one("#scoreboard", Static)
+        if table != self._scores:
+            self._scores = table
+            board.update(table)
+        board.display = bool(table)
 
     def _put(self, name: str, text: str) -> None:
         """Show a line, when it is another one than before."""

@@ -51,6 +51,12 @@ class ApprovalScreen(ModalScreen[Verdict]):
         self._many_lanes = many_lanes
         self._deaf = pause > 0
 
+    def more_wait(self, count: int) -> None:
+        """Say how many questions come after this one."""
+        if count != self._waiting:
+            self._waiting = count
+            self._hint()
+
     def compose(self) -> ComposeResult:
         with Vertical(id="approval"):
             yield Static(self._title(), id="approval-title")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-__all__ = ["COMMANDS", "Completion", "complete", "split_command"]
+__all__ = ["COMMANDS", "RACE_COMMANDS", "Completion", "complete", "split_command"]
 
 COMMANDS: dict[str, str] = {
     "help": "keys and commands",
@@ -19,6 +19,10 @@ COMMANDS: dict[str, str] = {
     "resume": "go on with an earlier conversation: /resume ID",
     "theme": "light or dark colours",
     "exit": "leave",
+}
+RACE_COMMANDS: dict[str, str] = {
+    "diff": "what a lane did: /diff [N]",
+    "apply": "do to the project what a lane did: /apply [N]",
 }
 _FILE = re.compile(r"(?:\A|(?<=\s))@(\S*)\Z")
 _AT_MOST = 10

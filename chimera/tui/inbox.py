@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from chimera.core.loop_events import LoopEvent, LoopEventType
 from chimera.events import Event
+from chimera.tui.lane_state import LaneState
 
-__all__ = ["REPAINTS_PER_SECOND", "Inbox", "Item", "TurnEnded"]
+__all__ = ["REPAINTS_PER_SECOND", "Inbox", "Item", "RaceBegun", "TurnEnded"]
 
 REPAINTS_PER_SECOND = 15
 _CHUNKS = (LoopEventType.ASSISTANT_CHUNK, LoopEventType.THINKING_CHUNK)
@@ -20,11 +22,19 @@ class TurnEnded(NamedTuple):
     failure: str = ""
 
 
+class RaceBegun(NamedTuple):
+    """Several lanes begin a task, in place of those before. `scores` tells how they stand, the best first."""
+
+    lanes: list[LaneState]
+    task: str
+    scores: Callable[[], Sequence[Any]]
+
+
 class Item(NamedTuple):
     """What happened in a lane: an event of its loop, one of its bus, or the end of a turn."""
 
     lane: str
-    what: LoopEvent | Event | TurnEnded
+    what: LoopEvent | Event | TurnEnded | RaceBegun
 
 
 class Inbox:
@@ -36,7 +46,7 @@ class Inbox:
     def __len__(self) -> int:
         return len(self._items)
 
-    def put(self, lane: str, what: LoopEvent | Event | TurnEnded) -> None:
+    def put(self, lane: str, what: LoopEvent | Event | TurnEnded | RaceBegun) -> None:
         self._items.append(Item(lane, what))
 
     def take(self, at_most: int) -> list[Item]:

@@ -26,17 +26,15 @@ from chimera.tui.project_rules import allow_in_project
 from chimera.tui.runner import LaneThread
 from chimera.tui.state import About, AppState
 
-__all__ = ["Lanes", "Opened"]
+__all__ = ["Lanes", "Opened", "OpenedAgent"]
 
 _HEARD = (InterceptorEvent, PermissionEvent, ModelResponseEvent, ToolCallEvent, ToolResultEvent)
 _BELOW = (ToolCallEvent, ToolResultEvent)
 
 
 class Opened(Protocol):
-    """An assembled agent and what it was assembled from. `agent` is an `AgentDriver`, `manager` a `PluginManager`."""
+    """What an agent is assembled from. `manager` is a `PluginManager`."""
 
-    @property
-    def agent(self) -> Any: ...
     @property
     def manager(self) -> Any: ...
     @property
@@ -45,6 +43,13 @@ class Opened(Protocol):
     def mode(self) -> str: ...
     @property
     def project(self) -> Path: ...
+
+
+class OpenedAgent(Opened, Protocol):
+    """An assembled agent. `agent` is an `AgentDriver`, which publishes on `bus`."""
+
+    @property
+    def agent(self) -> Any: ...
     @property
     def bus(self) -> EventBus: ...
 
@@ -69,24 +74,24 @@ class Lanes:
     def agent(self) -> Any:
         return self.thread.agent
 
-    def attach(self, opened: Opened, name: str = "") -> None:
-        """Make a lane of an assembled agent; `start` starts its thread."""
+    def attach(self, opened: Any, name: str = "") -> None:
+        """Make a lane of an assembled agent, an `OpenedAgent`; `start` starts its thread."""
         self.opened = opened
         agent = opened.agent.agent
         self.asking.root, self.asking.policy = opened.project, agent.permissions
         if agent.compaction is not None:
             agent.compaction = OnDemand(agent.compaction)
-        self.state.about = About(
-            str(opened.project),
-            str(opened.mode),
-            agent.preset.name,
-            tuple(opened.manager.plugins),
-            tuple(map(str, opened.settings.files)),
-        )
+        self.describe(opened, agent.preset.name)
         self.state.add_lane(LaneState(name, agent.model, getattr(agent.provider, "context_window", 0) or 0))
-        self._listen(opened.bus, name)
+        self.listen(opened.bus, name)
         self._threads[name] = LaneThread(name, opened.agent, self.state.inbox, self.asking)
         self.show_history()
+
+    def describe(self, opened: Opened, kind: str) -> None:
+        """Tell the state what does not change."""
+        files = tuple(map(str, opened.settings.files))
+        plugins = tuple(opened.manager.plugins)
+        self.state.about = About(str(opened.project), str(opened.mode), kind, plugins, files)
 
     def start(self) -> None:
         for thread in self._threads.values():
@@ -96,8 +101,7 @@ class Lanes:
         """Cancel what runs and end the threads; False when one does not end."""
         self.asking.give_up()
         ended = [thread.close() for thread in self._threads.values()]
-        for undo in self._undo:
-            undo()
+        self._forget()
         return all(ended)
 
     def say(self, text: str) -> None:
@@ -121,7 +125,7 @@ class Lanes:
                 lane.begin(text, self.state.clock())
                 self._threads[name].send(text)
 
-    def cancel(self) -> None:
+    def cancel(self, *, everywhere: bool = False) -> None:
         """Cancel the turn of the lane that is looked at; a second time insists."""
         self._later.pop(self.state.current, None)
         self.thread.cancel()
@@ -131,13 +135,14 @@ class Lanes:
         if verdict.answer is Answer.PROJECT:
             try:
                 path = allow_in_project(self.asking.root, question.rules)
-                say(f"allowed from now on, in {path}: {', '.join(question.rules)}", Tone.NOTE)
+                place = path.relative_to(self.asking.root) if path.is_relative_to(self.asking.root) else path
+                say(f"allowed from now on, in {place}: {', '.join(question.rules)}", Tone.NOTE)
             except ConfigError as problem:
                 say(f"{problem}; it is allowed for this session only", Tone.WARNING)
         elif verdict.answer is Answer.SESSION:
             say(f"allowed for this session: {', '.join(question.rules)}", Tone.NOTE)
-        if verdict.answer is Answer.CANCEL and question.lane in self._threads:
-            self._threads[question.lane].cancel()
+        if verdict.answer is Answer.CANCEL:
+            self.stop(question.lane)
         self.asking.settle(question, verdict)
 
     def show_history(self) -> None:
@@ -156,9 +161,18 @@ class Lanes:
         for file in about.files:
             lane.say(f"settings {file}")
 
-    def _listen(self, bus: EventBus, name: str) -> None:
+    def stop(self, name: str) -> None:
+        """Cancel the turn of a lane."""
+        self._threads[name].cancel()
+
+    def listen(self, bus: EventBus, name: str) -> None:
         def hear(event: Event) -> None:
             if event.depth or not isinstance(event, _BELOW):
                 self.state.inbox.put(name, event)
 
         self._undo += [bus.subscribe(kind, hear) for kind in _HEARD]
+
+    def _forget(self) -> None:
+        for undo in self._undo:
+            undo()
+        self._undo.clear()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from chimera.errors import ChimeraError
+from chimera.errors import ChimeraError, ConfigError
 from chimera.permissions.families import nearest
 from chimera.text import clean, one_line
-from chimera.tui.commands import COMMANDS
+from chimera.tui.commands import COMMANDS, RACE_COMMANDS
 from chimera.tui.compacting import OnDemand
+from chimera.tui.diff_screen import DiffScreen
 from chimera.tui.entries import Tone
+from chimera.tui.racing import RacingLanes
 from chimera.tui.status import tokens
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Slash"]
 
+T = TypeVar("T")
 _SESSIONS = 15
 _KEYS = {
     "Enter": "send; while a turn runs, say something to it",
@@ -27,6 +30,7 @@ _KEYS = {
     "Ctrl-C": "cancel the turn; at rest, leave",
     "Ctrl-D": "leave, on an empty line",
     "Ctrl-T": "the decision timeline",
+    "Ctrl-N, Ctrl-P": "in a race, the next and the previous lane; Ctrl-G what it did",
     "Ctrl-O": "unfold all calls, and fold them again",
     "Tab": "complete; else go to the transcript, where arrows and Enter unfold one call",
     "PgUp, PgDn": "scroll",
@@ -47,6 +51,8 @@ class Slash:
             "cost": self._cost,
             "decisions": lambda _: app.action_timeline(),
             "resume": self._resume,
+            "diff": self._diff,
+            "apply": self._apply,
             "theme": self._theme,
             "exit": lambda _: app.leave(0),
             "quit": lambda _: app.leave(0),
@@ -56,11 +62,15 @@ class Slash:
         """Return every command with what it does."""
         opened = self._app.lanes.opened
         added = opened.manager.components.commands if opened is not None else {}
-        return {**COMMANDS, **{name: command.help for name, command in added.items()}}
+        known = {**COMMANDS, **RACE_COMMANDS} if isinstance(self._app.lanes, RacingLanes) else COMMANDS
+        return {**known, **{name: command.help for name, command in added.items()}}
 
     def obey(self, name: str, rest: str) -> None:
         if name in self._own:
-            self._own[name](rest)
+            try:
+                self._own[name](rest)
+            except ChimeraError as problem:
+                self._app.say(str(problem), Tone.WARNING)
             return
         opened = self._app.lanes.opened
         added = opened.manager.components.commands if opened is not None else {}
@@ -82,7 +92,7 @@ class Slash:
 
     def _help(self, _rest: str) -> None:
         lines = [f"/{name:<12} {text}" for name, text in self.commands().items()]
-        keys = [f"{key:<13} {text}" for key, text in _KEYS.items()]
+        keys = [f"{key:<14} {text}" for key, text in _KEYS.items()]
         self._app.say(clean("\n".join([*lines, "", *keys])), Tone.PLAIN)
 
     def _model(self, name: str) -> None:
@@ -170,6 +180,40 @@ class Slash:
             return
         agent.go_on_with(journal)
         self._app.lanes.show_history()
+
+    def _diff(self, wanted: str) -> None:
+        lanes = self._race()
+        name = lanes.name_of(wanted)
+        self._work(lambda: lanes.race.diff(name), lambda diff: self._app.push_screen(DiffScreen(name, diff)))
+
+    def _apply(self, wanted: str) -> None:
+        lanes = self._race()
+        name = lanes.name_of(wanted)
+
+        def tell(edits: Sequence[Any]) -> None:
+            files = ", ".join(str(edit.path) for edit in edits) or "it changed nothing"
+            self._app.say(f"{name} was applied to the project: {files}", Tone.PLAIN)
+
+        self._work(lambda: lanes.race.apply(name), tell)
+
+    def _race(self) -> RacingLanes:
+        lanes = self._app.lanes
+        if not isinstance(lanes, RacingLanes):
+            raise ConfigError("this is for a race: start one with --models")
+        return lanes
+
+    def _work(self, work: Callable[[], T], then: Callable[[T], object]) -> None:
+        """Do something that takes its time in a thread, and show what came of it."""
+
+        def run() -> None:
+            try:
+                found = work()
+            except ChimeraError as problem:
+                self._app.call_from_thread(self._app.say, str(problem), Tone.BAD)
+            else:
+                self._app.call_from_thread(then, found)
+
+        self._app.run_worker(run, thread=True, exit_on_error=False)
 
     def _theme(self, name: str) -> None:
         wanted = {"light": "textual-light", "dark": "textual-dark"}.get(name)

@@ -9,31 +9,41 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from chimera.tui.app import ChimeraApp
-from chimera.tui.lanes import Opened
+from chimera.tui.lanes import Opened, OpenedAgent
+from chimera.tui.racing import Course
 from chimera.tui.state import AppState
 from chimera.types import PendingApproval
 
-__all__ = ["run_tui"]
+__all__ = ["run_race", "run_tui"]
 
 _TERMINATED = 143
 Ask = Callable[[PendingApproval], None]
 
 
-def run_tui(open_session: Callable[[Ask], AbstractContextManager[Opened]]) -> int:
+def run_tui(open_session: Callable[[Ask], AbstractContextManager[OpenedAgent]]) -> int:
     """Run the app until the person leaves, and return the exit code.
 
     `open_session` assembles an agent whose questions go to the function that it is handed.
     """
     app = ChimeraApp(AppState())
-    app.theme = "textual-light" if _is_light(os.environ.get("COLORFGBG", "")) else "textual-dark"
     with open_session(app.lanes.asking.ask) as opened:
-        app.lanes.attach(opened)
-        before = signal.signal(signal.SIGTERM, lambda *_: app.call_later(app.leave, _TERMINATED))
-        try:
-            code = app.run()
-        finally:
-            signal.signal(signal.SIGTERM, before)
-            ended = app.lanes.close()
+        return _run(app, opened)
+
+
+def run_race(opened: Opened, course: Course) -> int:
+    """Run the app with the lanes of `course`: each task that the person gives starts a race."""
+    return _run(ChimeraApp(AppState(), course=course), opened)
+
+
+def _run(app: ChimeraApp, opened: Opened) -> int:
+    app.theme = "textual-light" if _is_light(os.environ.get("COLORFGBG", "")) else "textual-dark"
+    app.lanes.attach(opened)
+    before = signal.signal(signal.SIGTERM, lambda *_: app.call_later(app.leave, _TERMINATED))
+    try:
+        code = app.run()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        ended = app.lanes.close()
     if not ended:
         sys.stderr.write("chimera: a tool does not end; it is left behind\n")
     return 1 if code is None else code

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from chimera.core.loop_events import LoopEvent, LoopEventType
 from chimera.events import Event, EventMiddleware
 from chimera.tui.approvals import Question
 from chimera.tui.history import History
-from chimera.tui.inbox import Inbox, Item, TurnEnded
+from chimera.tui.inbox import Inbox, Item, RaceBegun, TurnEnded
 from chimera.tui.lane_state import LaneState
 from chimera.tui.timeline import Timeline, decision_of
 
@@ -42,6 +43,7 @@ class AppState:
     questions: deque[Question] = field(default_factory=deque)
     history: History = field(default_factory=History)
     inbox: Inbox = field(default_factory=Inbox)
+    scores: Callable[[], Sequence[Any]] = tuple
     _scrub: EventMiddleware | None = None
 
     @property
@@ -79,7 +81,15 @@ class AppState:
             if lane is not None:
                 lane.asking = max(0, lane.asking - 1)
 
+    def step(self, places: int) -> None:
+        """Look at another lane."""
+        names = list(self.lanes)
+        self.current = names[(names.index(self.current) + places) % len(names)]
+
     def _take(self, item: Item) -> None:
+        if isinstance(item.what, RaceBegun):
+            self._begin_race(item.what)
+            return
         lane, now = self.lanes[item.lane], self.clock()
         match item.what:
             case TurnEnded(failure):
@@ -91,6 +101,12 @@ class AppState:
             case Event() as heard:
                 lane.hear(heard, now)
                 self._record(heard, lane.name)
+
+    def _begin_race(self, race: RaceBegun) -> None:
+        self.lanes, self.current, self.scores = {}, "", race.scores
+        for lane in race.lanes:
+            self.add_lane(lane)
+            lane.begin(race.task, self.clock())
 
     def _record(self, event: Event | None, lane: str) -> None:
         decision = decision_of(event, lane) if event is not None else None

@@ -39,6 +39,17 @@ class Transcript(ScrollView, can_focus=True):
         self._cursor: Entry | None = None
         self._width = 0
 
+    @property
+    def lane(self) -> LaneState | None:
+        return self._lane
+
+    @property
+    def styles_of_parts(self) -> dict[str, Style]:
+        """The styles that the stylesheet gives to parts of a transcript."""
+        if not self._styles:
+            self._styles = component_styles(self, "transcript", STYLES)
+        return self._styles
+
     def show(self, lane: LaneState) -> None:
         """Show another lane, from its end."""
         self._lane, self._cursor, self._following = lane, None, True
