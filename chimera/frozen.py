@@ -7,10 +7,13 @@ the containers inside a `Message` cannot be edited in place; whoever wants anoth
 from __future__ import annotations
 
 import copy
+from dataclasses import MISSING, fields
 from math import isfinite
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
-__all__ = ["MAX_DEPTH", "FrozenDict", "FrozenList", "freeze", "freeze_json", "thaw"]
+__all__ = ["MAX_DEPTH", "FrozenDict", "FrozenList", "freeze", "freeze_json", "quick_init", "thaw"]
+
+C = TypeVar("C", bound=type)
 
 MAX_DEPTH = 100
 """How deep containers may nest in a read-only value: deeper ones could not be copied wherever a copy is needed."""
@@ -57,6 +60,37 @@ class FrozenList(list[Any]):
     def __deepcopy__(self, _memo: object) -> list[Any]:
         plain: list[Any] = thaw(self)
         return plain
+
+
+def quick_init(cls: C) -> C:
+    """Give a dataclass with `frozen=True, slots=True` an `__init__` of the same meaning that costs half the time.
+
+    It sets a field through the descriptor of its slot, where the generated one looks for `object.__setattr__` each
+    time. The values of a conversation are made several times in every step.
+    """
+    names: dict[str, Any] = {"MISSING": MISSING}
+    parameters, body = ["self"], []
+    for item in fields(cls):
+        name, default = item.name, ""
+        names[f"set_{name}"] = getattr(cls, name).__set__
+        if item.default_factory is not MISSING:
+            names[f"new_{name}"] = item.default_factory
+            default = "=MISSING"
+            body.append(f"set_{name}(self, new_{name}() if {name} is MISSING else {name})")
+        else:
+            if item.default is not MISSING:
+                names[f"default_{name}"] = item.default
+                default = f"=default_{name}"
+            body.append(f"set_{name}(self, {name})")
+        parameters.append(name + default)
+    if hasattr(cls, "__post_init__"):
+        body.append("self.__post_init__()")
+    exec(f"def __init__({', '.join(parameters)}):\n " + "\n ".join(body), names)
+    init = names["__init__"]
+    init.__qualname__, init.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
+    init.__annotations__ = {item.name: item.type for item in fields(cls)} | {"return": None}
+    cls.__init__ = init  # type: ignore[misc]
+    return cls
 
 
 def freeze(value: Any) -> Any:

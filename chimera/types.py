@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chimera.errors import MisuseError
-from chimera.frozen import FrozenDict, freeze
+from chimera.frozen import FrozenDict, freeze, quick_init
 
 __all__ = ["AgentResult", "Message", "PendingApproval", "StepResult", "ToolCall", "ToolResult"]
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """What a model asks for: run the tool `name` with `arguments` (a JSON object). `id` ties the result to it."""
@@ -27,6 +28,7 @@ class ToolCall:
         return ToolCall(self.id, self.name, freeze(self.arguments))
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Message:
     """One entry of a conversation, deeply read-only once built.
@@ -47,9 +49,9 @@ class Message:
                 raise TypeError(f"the content of a message is text, not {type(self.content).__name__}")
             object.__setattr__(self, "content", "")
         if self.tool_calls != ():
-            object.__setattr__(self, "tool_calls", tuple(call.sealed() for call in self.tool_calls or ()))
+            object.__setattr__(self, "tool_calls", tuple([call.sealed() for call in self.tool_calls or ()]))
         if self.content_blocks != ():
-            object.__setattr__(self, "content_blocks", tuple(freeze(block) for block in self.content_blocks or ()))
+            object.__setattr__(self, "content_blocks", tuple([freeze(block) for block in self.content_blocks or ()]))
 
     def __deepcopy__(self, _memo: object) -> Message:
         return self  # nothing in it can be edited, and a copy made field by field would hold what can
@@ -74,6 +76,7 @@ class Message:
         return cls("tool", content, (), call_id)
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """What a tool answers: text in `output`, or the reason why it failed in `error`; `metadata` is for programs."""
@@ -139,6 +142,7 @@ class PendingApproval:
         self._verdict, self._message = verdict, message
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class StepResult:
     """One turn of a loop: the model's message, the calls as they ran, their results, and the cost in US dollars."""

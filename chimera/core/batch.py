@@ -24,8 +24,8 @@ def run_batch(run: Run, context: Context, response: Response) -> Generator[Effec
     """
     problems = getattr(response, "problems", None) or _NONE
     flows = [tool_call_flow(run, call, problems.get(call.id)) for call in response.tool_calls]
-    calls = tuple([_judge(flow) for flow in flows])
-    message = Message("assistant", response.content, calls, None, tuple(response.content_blocks))
+    blocks = tuple(response.content_blocks)
+    message = Message("assistant", response.content, tuple(map(_judge, flows)), None, blocks)
     batch = _Batch(run, context, message, flows)
     try:
         context.add(message)
@@ -39,9 +39,12 @@ def run_batch(run: Run, context: Context, response: Response) -> Generator[Effec
             yield from batch.work()
     finally:
         batch.settle()
-    answers = [answer for answer in batch.answers if answer is not None]
-    _count_refusals(run, answers)
-    return Acted(message, [answer.call for answer in answers], [answer.result for answer in answers])
+    if batch.refusals and batch.refusals == len(flows):
+        run.refused_in_a_row += 1
+        run.last_refusal = batch.results[-1].error or ""
+    else:
+        run.refused_in_a_row = 0
+    return Acted(message, batch.calls, batch.results)
 
 
 def run_single(run: Run, call: ToolCall) -> Generator[Effect, Any, ToolResult]:
@@ -73,13 +76,17 @@ _UNDER_WAY = "The run was cancelled while this call was under way; it may have t
 
 
 class _Batch:
-    __slots__ = ("answers", "context", "flows", "message", "recorded", "run", "started")
+    """The calls of one message. `calls` and `results` are those that are recorded; `started` is the last one begun."""
+
+    __slots__ = ("answers", "calls", "context", "flows", "message", "refusals", "results", "run", "started")
 
     def __init__(self, run: Run, context: Context, message: Message, flows: list[ToolFlow]) -> None:
         self.run, self.context, self.message, self.flows = run, context, message, flows
         self.answers: list[Answered | None] = [None] * len(flows)
-        self.started: set[int] = set()
-        self.recorded = 0
+        self.calls: list[ToolCall] = []
+        self.results: list[ToolResult] = []
+        self.refusals = 0
+        self.started = -1
 
     def work(self) -> Generator[Effect, Any, None]:
         run, flows, answers = self.run, self.flows, self.answers
@@ -96,7 +103,7 @@ class _Batch:
             yield from run.flush()
         for group in _groups(vetted):
             run.check_cancelled()
-            self.started.update([index for index, _ in group])
+            self.started = group[-1][0]
             results = yield RunVetted([call for _, call in group])
             for (index, _), result in zip(group, results, strict=True):
                 step = _advance(flows[index], result)
@@ -110,16 +117,18 @@ class _Batch:
 
     def record(self) -> None:
         """Add the tool messages of all leading calls that are answered."""
-        while self.recorded < len(self.answers):
-            answer = self.answers[self.recorded]
+        for index in range(len(self.calls), len(self.answers)):
+            answer = self.answers[index]
             if answer is None:
                 return
-            self.context.add(Message.tool(self.message.tool_calls[self.recorded].id, message_text(answer.result)))
-            self.recorded += 1
+            self.context.add(Message("tool", message_text(answer.result), (), self.message.tool_calls[index].id))
+            self.calls.append(answer.call)
+            self.results.append(answer.result)
+            self.refusals += answer.refused
 
     def settle(self) -> None:
         """Close what is still open and answer what is not answered: the run was cut short."""
-        if self.recorded == len(self.answers):
+        if len(self.calls) == len(self.answers):
             return
         for flow in self.flows:
             flow.close()
@@ -127,7 +136,7 @@ class _Batch:
             return
         for index, answer in enumerate(self.answers):
             if answer is None:
-                cut = ToolResult("", _UNDER_WAY if index in self.started else _NOT_STARTED)
+                cut = ToolResult("", _UNDER_WAY if index <= self.started else _NOT_STARTED)
                 self.answers[index] = answer_call(self.run, self.message.tool_calls[index], cut, "cancelled")
         self.record()
 
@@ -185,12 +194,3 @@ def _groups(vetted: Sequence[tuple[int, VettedCall]]) -> list[list[tuple[int, Ve
             groups.append([item])
         previous_safe = safe
     return groups
-
-
-def _count_refusals(run: Run, answers: Sequence[Answered]) -> None:
-    refused = [answer for answer in answers if answer.refused]
-    if not refused or len(refused) < len(answers):
-        run.refused_in_a_row = 0
-        return
-    run.refused_in_a_row += 1
-    run.last_refusal = answers[-1].result.error or ""

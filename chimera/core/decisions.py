@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
+from chimera.frozen import quick_init
 from chimera.types import Message
 
 __all__ = [
@@ -26,6 +27,7 @@ Interceptor = Callable[..., "InterceptDecision | None"]
 DecisionKind = Literal["allow", "replace", "block"]
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class InterceptDecision:
     """A verdict. Make one with `allow`, `replace` or `block`; returning None from an interceptor means allow."""
@@ -53,6 +55,7 @@ class InterceptDecision:
 _ALLOW = InterceptDecision("allow")
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class ProviderRequest:
     """The whole envelope of one provider call.

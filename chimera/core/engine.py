@@ -257,7 +257,7 @@ def _compact(run: Run, context: Context) -> Generator[Effect, Any, bool]:
 
 
 def _act(run: Run, ask: Act) -> Generator[Effect, Any, Acted]:
-    return (yield from run_batch(run, ask.context, ask.response))
+    return run_batch(run, ask.context, ask.response)
 
 
 def _finish_step(run: Run, ask: FinishStep) -> Generator[Effect, Any, None]:

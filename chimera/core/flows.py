@@ -120,11 +120,12 @@ def tool_call_flow(run: Run, call: ToolCall, problem: str | None = None) -> Tool
         detached = answer
     if run.heard:
         yield from _announce_call(run, call)
-    result: ToolResult = yield VettedCall(run, call, run.tools[call.name], _private(call), proof=effects._PROOF)
-    if detached:
-        return answer_call(run, call, _truncated(run, result), "ran")
-    result = _truncated(run, intercept_tool_result(run.rules.chains.tool_result, call, result, watch=run.watch))
-    if run.rules.hooks:
+    result: ToolResult = yield VettedCall(run, call, run.tools[call.name], thaw(call.arguments), proof=effects._PROOF)
+    if not detached:
+        result = intercept_tool_result(run.rules.chains.tool_result, call, result, watch=run.watch)
+    if run.rules.truncation is not None:
+        result = run.rules.truncation.apply(result)
+    if run.rules.hooks and not detached:
         result = yield from _after_hooks(run, call, result)
     return answer_call(run, call, result, "ran")
 
@@ -160,10 +161,6 @@ def _announce_call(run: Run, call: ToolCall) -> Generator[Effect, Any, None]:
     run.note(LoopEventType.TOOL_USE, call)
     if run.notes:
         yield from run.flush()
-
-
-def _truncated(run: Run, result: ToolResult) -> ToolResult:
-    return result if run.rules.truncation is None else run.rules.truncation.apply(result)
 
 
 def _unusable(run: Run, call: ToolCall, tool: Any) -> Answered | None:
@@ -278,8 +275,3 @@ def _record(
 
 def _denial(text: str) -> str:
     return f"Permission denied: {text}"
-
-
-def _private(call: ToolCall) -> dict[str, Any]:
-    arguments: dict[str, Any] = thaw(call.arguments)
-    return arguments

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from chimera.frozen import quick_init
 from chimera.types import Message
 
 __all__ = ["LoopEvent", "LoopEventType", "LoopResult"]
@@ -28,6 +29,7 @@ class LoopEventType(StrEnum):
     RESULT = "result"  # LoopResult
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class LoopEvent:
     """One thing that happened in `turn` (counted from 1; 0 before the first provider call)."""

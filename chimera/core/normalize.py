@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from chimera.core.identity import new_id
-from chimera.frozen import FrozenDict, freeze_json
+from chimera.frozen import FrozenDict, freeze_json, quick_init
 from chimera.providers.base import Response
 from chimera.types import ToolCall
 
@@ -18,6 +18,7 @@ __all__ = ["Answer", "normalize"]
 _UNREADABLE = "unreadable_arguments"
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Answer(Response):
     """A response whose calls are read-only, with unique ids. `problems` maps the id of a call that cannot run to the
@@ -45,7 +46,7 @@ def normalize(response: Any) -> Answer:
     return Answer(
         content or "",
         calls,
-        usage if isinstance(usage, Mapping) else {},
+        usage if type(usage) is dict or isinstance(usage, Mapping) else {},
         getattr(response, "thinking", "") or "",
         getattr(response, "finish_reason", None),
         _blocks(getattr(response, "content_blocks", None)),
@@ -76,7 +77,7 @@ def _calls(
     for raw in raw_calls:
         call_id = str(getattr(raw, "id", None) or "")
         arguments, problem = _arguments(getattr(raw, "arguments", None))
-        if problem is None and arguments.keys() == {_UNREADABLE}:
+        if problem is None and _UNREADABLE in arguments and len(arguments) == 1:
             problem = known_problems.get(call_id)
         if not call_id or call_id in taken:
             call_id = new_id("call")

@@ -70,6 +70,8 @@ def intercept_context(
 
     Returns the effective messages (the same list when nothing was replaced) and the reason of a block, or None.
     """
+    if not chain:
+        return messages, None
     return _run(_CONTEXT, chain, messages, None, watch or _watch(event_bus))
 
 
@@ -84,6 +86,8 @@ def intercept_provider_request(
 
     Returns the effective envelope (the same object when nothing was replaced) and the reason of a block, or None.
     """
+    if not chain:
+        return request, None
     return _run(_PROVIDER_REQUEST, chain, request, None, watch or _watch(event_bus))
 
 
@@ -95,6 +99,8 @@ def intercept_tool_call(
     Returns the effective call (the same object when nothing was replaced; always with the original id) and the reason
     of a block, or None.
     """
+    if not chain:
+        return call, None
     return _run(_TOOL_CALL, chain, call, call, watch or _watch(event_bus))
 
 
@@ -111,6 +117,8 @@ def intercept_tool_result(
     Returns the effective result: the same object when nothing was replaced, a placeholder that names the reason when
     the result is withheld.
     """
+    if not chain:
+        return result
     effective, reason = _run(_TOOL_RESULT, chain, result, call, watch or _watch(event_bus))
     if reason is not None:
         return ToolResult(f"[tool result withheld by interceptor: {reason}]")
@@ -125,8 +133,6 @@ def _watch(event_bus: EventBus | None) -> Watch:
 def _run(
     seam: _Seam, chain: Sequence[Interceptor], value: Any, call: ToolCall | None, watch: Watch
 ) -> tuple[Any, str | None]:
-    if not chain:
-        return value, None
     token = running.set(watch.identity)
     try:
         for fn in chain:
@@ -294,15 +300,12 @@ def _adopt_call(before: ToolCall, value: Any) -> ToolCall:
 
 def _hand_result(result: ToolResult, call: ToolCall | None) -> tuple[Any, ...]:
     assert call is not None
-    mine = ToolResult(result.output, result.error, _metadata_for_one(result))
-    return ToolCall(call.id, call.name, thaw(call.arguments)), mine
-
-
-def _metadata_for_one(result: ToolResult) -> dict[str, Any]:
     try:
-        return thaw(result.metadata) if result.metadata else {}
+        metadata = thaw(result.metadata) if result.metadata else {}
     except Exception:  # what a tool put there must not keep an interceptor from judging its output
-        return {}
+        metadata = {}
+    mine = ToolResult(result.output, result.error, metadata)
+    return ToolCall(call.id, call.name, thaw(call.arguments)), mine
 
 
 def _adopt_result(_before: ToolResult, value: Any) -> ToolResult:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from chimera.frozen import quick_init
+
 __all__ = ["PermissionAction", "PermissionDecision", "PermissionPolicy"]
 
 
@@ -19,6 +21,7 @@ class PermissionAction(Enum):
     ASK = "ask"
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class PermissionDecision:
     """An action with the words that explain it to a person and to the model; `rule` names the rule that decided."""

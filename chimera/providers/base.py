@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from chimera.frozen import quick_init
 from chimera.threads import in_thread
 from chimera.types import Message, ToolCall
 
 __all__ = ["Provider", "Response", "StreamChunk"]
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class Response:
     """What the model answered. `usage` counts tokens under `input_tokens` and `output_tokens`.
@@ -30,6 +32,7 @@ class Response:
     content_blocks: Sequence[Mapping[str, Any]] = ()
 
 
+@quick_init
 @dataclass(frozen=True, slots=True)
 class StreamChunk:
     """A piece of a streamed answer. The last chunk of every stream carries the whole `response`."""
