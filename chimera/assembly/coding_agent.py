@@ -11,8 +11,10 @@ from chimera.assembly.turn import Turn
 from chimera.core.agent_loop import AgentLoop
 from chimera.core.context import Context
 from chimera.core.decisions import Interceptors, merge_interceptors
+from chimera.core.identity import current_run
 from chimera.core.loop_config import LoopConfig, PermissionCallback
 from chimera.core.loop_events import LoopEvent, LoopResult
+from chimera.core.run import enclosing
 from chimera.core.steering import MessageQueue
 from chimera.core.tool import BaseTool
 from chimera.core.truncation import Truncation
@@ -83,6 +85,12 @@ class CodingAgent:
         self._tools = list(self.preset.tools(self.project_dir) if tools_override is None else tools_override)
         self._tools.extend(extra_tools or ())
         self._system_prompt = system_prompt
+        self._under_way = 0
+
+    @property
+    def running(self) -> bool:
+        """True while a turn of this agent is under way."""
+        return self._under_way > 0
 
     @property
     def tools(self) -> list[BaseTool]:
@@ -113,8 +121,13 @@ class CodingAgent:
         return Turn(events, lambda result: result)
 
     def _effective_interceptors(self) -> Interceptors | None:
-        """Merge the chains of loaded plugins with the host's; the one place where the assembled stack does."""
-        return merge_interceptors(PluginExtensionRegistry.get_all_interceptors(), self._interceptors)
+        """Merge the chains of loaded plugins with the host's; the one place where the assembled stack does.
+
+        A sub-agent is held to the versions of plugins that its turn began with, should one be swapped meanwhile.
+        """
+        outer = enclosing.get() if current_run() is None else None
+        held = outer.rules.chains if outer is not None else None
+        return merge_interceptors(PluginExtensionRegistry.get_all_interceptors(held), self._interceptors)
 
     def _config(self, queue: MessageQueue | None) -> LoopConfig:
         asks = self.permission_callback is not None or self.permissions is not None
@@ -164,10 +177,12 @@ class CodingAgent:
             )
         else:
             events = self._lane(prompt, context, stream, abort_signal)
+        self._under_way += 1
         try:
             async for event in events:
                 yield event
         finally:
+            self._under_way -= 1
             await events.aclose()
 
     def _lane(

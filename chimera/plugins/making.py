@@ -59,13 +59,13 @@ def make(source: Source, options: dict[str, Any]) -> BasePlugin:
     return plugin
 
 
-def remake(old: Loaded) -> BasePlugin:
-    """Import the source of `old` and make a plugin with the same options."""
-    if old.source is not None:
-        return make(old.source, old.options)
-    kind = type(old.plugin)
+def remake(loaded: Loaded) -> BasePlugin:
+    """Import the source of a plugin and make another one, with its options."""
+    if loaded.source is not None:
+        return make(loaded.source, loaded.options)
+    kind = type(loaded.plugin)
     new_kind = attribute(importlib.import_module(kind.__module__), kind.__qualname__)
-    args, kwargs = old.plugin._init
+    args, kwargs = loaded.plugin._init
     plugin: BasePlugin = new_kind(*args, **kwargs)
     return plugin
 

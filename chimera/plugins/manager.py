@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -73,6 +73,11 @@ class PluginManager:
         return {name: str(loaded.version) for name, loaded in self._loaded.items()}
 
     @property
+    def named(self) -> dict[str, dict[str, Any]]:
+        """The options of the plugins that were loaded by name, by the name that each was loaded by."""
+        return {item.source.name: dict(item.options) for item in self._loaded.values() if item.source}
+
+    @property
     def tools(self) -> list[Any]:
         """The tools of all loaded plugins."""
         return self.components.tools
@@ -115,7 +120,7 @@ class PluginManager:
         """
         done, failed = [], []
         with self._lock:
-            for name in [name for name in self.discover() if self._find(name) is None]:
+            for name in [name for name in self.discover() if self.find(name) is None]:
                 try:
                     self.load(name)
                     done.append(name)
@@ -151,14 +156,19 @@ class PluginManager:
             _log.warning("plugin %r: %s", name, note)
         return swap.plugin
 
-    def swap(self, name: str) -> Swap:
-        """Do what `reload` does, and return what was done, warnings included."""
+    def swap(self, name: str, options: Mapping[str, Any] | None = None) -> Swap:
+        """Do what `reload` does, and return what was done, warnings included.
+
+        `options`, when given, take the place of those that the plugin was loaded with. Only a plugin that was loaded by
+        name takes any.
+        """
         with self._lock:
             key, old = self._loaded_as(name)
-            check_importable(old)
-            modules = FreshModules(old.module)
             with saying(f"plugin {key!r} was not reloaded", old.place):
-                return self._swap(key, old, modules)
+                check_importable(old)
+                if options is not None and old.source is None:
+                    raise PluginError(f"{old} was not loaded by name and takes no other options")
+                return self._swap(key, old, FreshModules(old.module), old.options if options is None else options)
 
     def outdated(self) -> list[str]:
         """Return the names of the loaded plugins whose sources on disk are not those that were imported."""
@@ -179,12 +189,12 @@ class PluginManager:
 
         return PluginWatch(self, report or _log.info, quiet)
 
-    def _swap(self, key: str, old: Loaded, modules: FreshModules) -> Swap:
-        new = replace(old, owner=Owner(key, rank=old.owner.rank))
+    def _swap(self, key: str, old: Loaded, modules: FreshModules, options: Mapping[str, Any]) -> Swap:
+        new = replace(old, owner=Owner(key, rank=old.owner.rank), options=dict(options))
         transaction = Transaction(new.owner, replacing=old.owner)
         try:
             with transaction.open():
-                plugin = modules.run(partial(remake, old))
+                plugin = modules.run(partial(remake, new))
                 if name_of(plugin) != key:
                     raise PluginError(f"{old.place}: its new version calls itself {plugin.name!r}")
                 new.plugin, warning = hand_over(old.plugin, plugin, self.patience)
@@ -272,19 +282,19 @@ class PluginManager:
             raise PluginError(f"the plugin {name!r} is in several places, {places}; load one with load_plugin")
         return sources[0]
 
-    def _find(self, name: str) -> str | None:
-        """Return the key of a loaded plugin, by its own name or the name that it was loaded by."""
+    def find(self, name: str) -> str | None:
+        """Return the name of the loaded plugin that is called `name` or was loaded by that name; None without one."""
         if name in self._loaded:
             return name
         return next((key for key, item in self._loaded.items() if item.source and item.source.name == name), None)
 
     def _loaded_as(self, name: str) -> tuple[str, Loaded]:
-        key = self._find(name)
+        key = self.find(name)
         if key is None:
             raise KeyError(f"plugin {name!r} is not loaded; loaded are: {', '.join(self._loaded) or 'none'}")
         return key, self._loaded[key]
 
     def _check_free(self, name: str, place: str) -> None:
-        key = self._find(name)
+        key = self.find(name)
         if key is not None:
             raise PluginError(f"{place} brings a plugin {name!r}, and {self._loaded[key]} is loaded under that name")

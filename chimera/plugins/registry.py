@@ -8,7 +8,8 @@ from functools import partial
 from types import BuiltinMethodType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from chimera.core.decisions import SEAMS, Interceptor, Interceptors, check_interceptor
+from chimera.core.decisions import SEAMS, Chains, Interceptor, Interceptors, check_interceptor
+from chimera.core.versions import interceptor_version, versions_in
 from chimera.errors import PluginError
 from chimera.plugins.ledger import Ledger
 
@@ -63,11 +64,16 @@ class PluginExtensionRegistry:
         return [entry.value for entry in cls._ledger.entries(seam)]
 
     @classmethod
-    def get_all_interceptors(cls) -> Interceptors:
-        """Return all four chains as they stand at one moment."""
+    def get_all_interceptors(cls, below: Chains | None = None) -> Interceptors:
+        """Return all four chains as they stand at one moment.
+
+        `below` are the chains that a run is held to anyway: plugins that have a say there are left out, in whatever
+        version, so that no run is ever held to two versions of one.
+        """
+        held = {version.family for version in versions_in(below)} if below is not None else set()
         bundle = Interceptors()
         for entry in cls._ledger.entries():
-            if entry.kind in INTERCEPTOR_SEAMS:
+            if entry.kind in INTERCEPTOR_SEAMS and not (held and _family(entry.value) in held):
                 getattr(bundle, entry.kind).append(entry.value)
         return bundle
 
@@ -212,6 +218,11 @@ class ComponentRegistry:
 
     def _named(self, kind: str) -> dict[str, Any]:
         return {entry.key: entry.value for entry in self._ledger.entries(kind)}
+
+
+def _family(fn: Interceptor) -> int | None:
+    version = interceptor_version(fn)
+    return version.family if version else None
 
 
 def _check_seam(seam: str) -> None:
