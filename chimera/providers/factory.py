@@ -14,15 +14,17 @@ from chimera.providers.base import Provider
 from chimera.providers.headers import ambient_headers
 from chimera.providers.vendor import Vendor
 
-__all__ = ["create_provider"]
+__all__ = ["DEFAULT_MODELS", "create_provider"]
 
-_DEFAULT_MODELS = (("ANTHROPIC_API_KEY", "claude-opus-5-5"), ("OPENAI_API_KEY", "gpt-5.5"))
+DEFAULT_MODELS = (("ANTHROPIC_API_KEY", "claude-opus-5-5"), ("OPENAI_API_KEY", "gpt-5.5"))
+"""The model that is used when this key is all that is said; the first key that is set decides."""
+
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_THREE_WAYS = (
-    "There are three ways to get a model: (1) set ANTHROPIC_API_KEY or OPENAI_API_KEY; "
+_FOUR_WAYS = (
+    "There are four ways to get a model: (1) set ANTHROPIC_API_KEY or OPENAI_API_KEY; "
     "(2) name a model and the address of a server that speaks OpenAI's protocol (CHIMERA_MODEL and OPENAI_BASE_URL, or "
-    "--model and --base-url); (3) use the scripted model, which needs neither key nor network: --model faux, or "
-    "--model faux:script.json."
+    "--model and --base-url); (3) run a small model on this machine, which needs no key: --model local; (4) use the "
+    "scripted model, which needs neither key nor network: --model faux, or --model faux:script.json."
 )
 
 
@@ -35,20 +37,25 @@ def create_provider(
 ) -> Provider:
     """Return the provider for `model`, or for `CHIMERA_MODEL`, or for whatever vendor there is a key of.
 
-    `claude...` goes to Anthropic, `faux` and `faux:<script.json>` to the scripted model, every other name to the OpenAI
-    protocol. The prefixes `anthropic:` and `openai:` decide where the name does not. The address is `base_url`, else
-    `CHIMERA_BASE_URL`, else `ANTHROPIC_BASE_URL` or `OPENAI_BASE_URL`, else the vendor's. The key is `api_key`, or that
-    of the environment: `CHIMERA_API_KEY` for any address, `ANTHROPIC_API_KEY` or `OPENAI_API_KEY` only for the vendor,
-    for the address in the vendor's variable, and for this machine, so that a stray address in a project's configuration
-    collects no keys. `environ` stands for `os.environ`.
+    `claude...` goes to Anthropic, `faux` and `faux:<script.json>` to the scripted model, `local` and
+    `local:<model.gguf>` to a server that is started for it, every other name to the OpenAI protocol. The prefixes
+    `anthropic:` and `openai:` decide where the name does not. The address is `base_url`, else `CHIMERA_BASE_URL`, else
+    `ANTHROPIC_BASE_URL` or `OPENAI_BASE_URL`, else the vendor's. The key is `api_key`, or that of the environment:
+    `CHIMERA_API_KEY` for any address, `ANTHROPIC_API_KEY` or `OPENAI_API_KEY` only for the vendor, for the address in
+    the vendor's variable, and for this machine, so that a stray address in a project's configuration collects no keys.
+    `CHIMERA_TOOL_CALLING` is the `tool_calling` of models behind the OpenAI protocol where it is not to be the usual
+    one: `native`, and `schema` for local models. `environ` stands for `os.environ`.
 
-    Raises `ConfigError` when there is no model or no key, and `MissingExtraError` when an SDK is not installed.
+    Raises `ConfigError` when there is no model or no key, `MissingExtraError` when an SDK is not installed, and
+    `ProviderError` when a local model cannot be served.
     """
     environment = os.environ if environ is None else environ
     name = model or environment.get("CHIMERA_MODEL") or _default_model(environment)
     kind, separator, rest = name.partition(":")
     if kind == "faux":
         return _faux(rest)
+    if kind == "local":
+        return _local(rest, environment)
     address = base_url or environment.get("CHIMERA_BASE_URL")
     if kind == "anthropic" and separator:
         return _anthropic(rest, address, api_key, environment)
@@ -58,10 +65,10 @@ def create_provider(
 
 
 def _default_model(environ: Mapping[str, str]) -> str:
-    for variable, model in _DEFAULT_MODELS:
+    for variable, model in DEFAULT_MODELS:
         if environ.get(variable):
             return model
-    raise ConfigError(f"No model is configured. {_THREE_WAYS}")
+    raise ConfigError(f"No model is configured. {_FOUR_WAYS}")
 
 
 def _anthropic(model: str, base_url: str | None, api_key: str | None, environ: Mapping[str, str]) -> Provider:
@@ -77,7 +84,17 @@ def _openai(model: str, base_url: str | None, api_key: str | None, environ: Mapp
 
     access = _access("OPENAI", OpenAICompatibleProvider.vendor, base_url, api_key, environ)
     _check_key(model, access, OpenAICompatibleProvider.vendor)
-    return OpenAICompatibleProvider(model, **access)
+    return OpenAICompatibleProvider(model, **access, tool_calling=_tool_calling(environ) or "native")
+
+
+def _local(name: str, environ: Mapping[str, str]) -> Provider:
+    from chimera.providers.local import create_local_provider
+
+    return create_local_provider(name, environ, _tool_calling(environ))
+
+
+def _tool_calling(environ: Mapping[str, str]) -> Any:
+    return environ.get("CHIMERA_TOOL_CALLING")
 
 
 def _access(
@@ -109,7 +126,7 @@ def _account(environ: Mapping[str, str]) -> dict[str, str]:
 def _check_key(model: str, access: Mapping[str, Any], vendor: Vendor) -> None:
     credentials = {"authorization", "x-api-key"} & {name.lower() for name in access["headers"]}
     if not access["api_key"] and not credentials and _same_host(access["base_url"], vendor.base_url):
-        raise ConfigError(f"There is no key for {model}. {_THREE_WAYS}")
+        raise ConfigError(f"There is no key for {model}. {_FOUR_WAYS}")
 
 
 def _same_host(one: str, other: str) -> bool:

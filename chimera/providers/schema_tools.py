@@ -18,9 +18,11 @@ from chimera.types import Message, ToolCall
 __all__ = ["ANSWER", "ARGUMENTS", "TOOL", "answer_schema", "constrain", "in_words"]
 
 ANSWER, TOOL, ARGUMENTS = "answer", "tool", "arguments"
+_OFFER = "You can use these tools:"
+# Small models mind best what they read last, and call tools for everything where that is told first.
 _RULES = (
-    f'Answer with one JSON object and nothing else: {{"{TOOL}": NAME, "{ARGUMENTS}": {{...}}}} uses a tool, and its '
-    f'result follows; {{"{ANSWER}": TEXT}} is your final answer. You can use these tools:'
+    f'Answer with one JSON object and nothing else. To talk to the user: {{"{ANSWER}": TEXT}}. Only when a tool is '
+    f'needed: {{"{TOOL}": NAME, "{ARGUMENTS}": {{...}}}}; its result follows.'
 )
 _KEPT = frozenset({"type", "enum", "const", "required", "minItems", "maxItems"})
 _INNER = frozenset({"items", "additionalProperties"})
@@ -101,7 +103,7 @@ def _portable(schema: Any, root: str) -> Any:
 
 
 def _described(tools: Tools) -> str:
-    return "\n".join([_RULES, *(_description(tool["function"]) for tool in tools)])
+    return "\n".join([_OFFER, *(_description(tool["function"]) for tool in tools), "", _RULES])
 
 
 def _description(function: Mapping[str, Any]) -> str:

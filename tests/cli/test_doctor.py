@@ -7,12 +7,14 @@ import pytest
 from chimera.cli.doctor import Finding, examine, run_doctor
 from chimera.cli.exits import OK, USAGE
 from chimera.plugins import PluginExtensionRegistry
+from tests.providers.vendors import ANTHROPIC
+from tests.providers.wire_server import Reply, WireServer, json_reply
 
 SECRET = "sk-abcdefghijklmnop"
 
 
 def found(project: Path) -> dict[str, Finding]:
-    findings = list(examine(project))
+    findings = list(examine(project, offline=True))
     by_subject = {finding.subject: finding for finding in findings}
     assert len(by_subject) == len(findings)
     return by_subject
@@ -32,18 +34,60 @@ def test_a_fresh_machine_lacks_a_model_and_is_told_how_to_get_one(
     text = capsys.readouterr().out
     assert text.rstrip().endswith("Not ready: model.")
     assert "missing  model" in text
-    assert all(f"({number})" in text for number in (1, 2, 3))
+    assert all(f"({number})" in text for number in (1, 2, 3, 4))
 
 
-def test_with_a_key_it_is_ready(
+def use(monkeypatch: pytest.MonkeyPatch, server: WireServer) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", server.url)
+
+
+def test_with_a_key_it_is_ready_once_the_model_has_answered(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
-    assert run_doctor(tmp_path) == OK
+    with WireServer(ANTHROPIC.whole("h")) as server:
+        use(monkeypatch, server)
+        assert run_doctor(tmp_path) == OK
+        [asked] = server.requests
+    assert asked.json["max_tokens"] == 1
     text = capsys.readouterr().out
+    assert "ok       model's answer" in text
     assert "Ready: start with `chimera code`." in text
     assert "ANTHROPIC_API_KEY set" in text
     assert SECRET not in text
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "said"),
+    [
+        (ANTHROPIC.error(401, "authentication_error", "no such key"), USAGE, "no such key"),
+        (json_reply({"hello": 1}), USAGE, "did not answer in its protocol"),
+        (ANTHROPIC.error(400, "invalid", "max_tokens or model output limit was reached"), OK, "came after"),
+    ],
+    ids=["key refused", "another service", "a model that thinks first"],
+)
+def test_a_model_that_does_not_answer_is_wrong(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    reply: Reply,
+    code: int,
+    said: str,
+) -> None:
+    with WireServer(reply) as server:
+        use(monkeypatch, server)
+        assert run_doctor(tmp_path) == code
+    text = " ".join(capsys.readouterr().out.split())
+    assert said in text
+    assert text.endswith("Not ready: model's answer." if code else "`chimera code`.")
+    assert SECRET not in text
+
+
+def test_offline_nobody_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with WireServer() as server:
+        use(monkeypatch, server)
+        assert run_doctor(tmp_path, offline=True) == OK
+        assert not server.requests
 
 
 def test_what_is_configured_is_told_with_its_place(tmp_path: Path) -> None:

@@ -124,8 +124,9 @@ def test_a_conversation_is_told_in_words() -> None:
 def test_tools_are_described_in_the_first_system_message(before: list[Message]) -> None:
     first, second = in_words([*before, Message.user("go")], TOOLS)
     assert (first.role, second) == ("system", Message.user("go"))
-    assert first.content.startswith("be brief\n\n" if before else "Answer with one JSON object")
+    assert first.content.startswith("be brief\n\n" if before else "You can use these tools:\n- look: Look around.")
     assert "- look: Look around." in first.content
+    assert first.content.endswith("its result follows.")
     assert '"far": {"type": "boolean"}' in first.content
     assert "- wait: " in first.content
 
