@@ -92,14 +92,14 @@ class ToolResult:
     def sealed(self) -> ToolResult:
         """Return this result with metadata that nobody can edit in place, for those who only look.
 
-        Metadata that nests too deep to be copied is left out, and says so.
+        Metadata that cannot be copied is left out, and says so.
         """
         if type(self.metadata) is FrozenDict:
             return self
         try:
             metadata = freeze(self.metadata)
-        except ValueError as exc:
-            metadata = FrozenDict({"left_out": str(exc)})
+        except Exception as exc:  # it nests too deep, or it is of a kind that does not let itself be read
+            metadata = FrozenDict({"left_out": f"{type(exc).__name__}: {exc}"})
         return ToolResult(self.output, self.error, metadata)
 
 

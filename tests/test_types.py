@@ -102,6 +102,12 @@ def test_sealing_a_result() -> None:
     metadata["k"] = metadata
     assert list(ToolResult("out", None, metadata).sealed().metadata) == ["left_out"]
 
+    class Unreadable(dict[str, Any]):
+        def items(self) -> Any:
+            raise RuntimeError("not for you")
+
+    assert ToolResult("out", None, Unreadable()).sealed().metadata == {"left_out": "RuntimeError: not for you"}
+
 
 def test_success_is_the_absence_of_an_error() -> None:
     assert ToolResult("out").success

@@ -320,6 +320,18 @@ class TestProvidersThatMisbehave:
             with pytest.raises(TypeError, match="the provider answered with"):
                 drive_run(mode, Junk(), [], held())
 
+    @every_mode
+    def test_a_coroutine_where_an_answer_is_due_is_closed(self, mode: str) -> None:
+        class Late:
+            def complete(self, messages: Any, tools: Any = None, **_: Any) -> Any:
+                return asyncio.sleep(0)
+
+        if mode.startswith("agent"):
+            assert "answered with a coroutine" in str(drive_run(mode, Late(), [], held()).reason)
+        else:
+            with pytest.raises(TypeError, match="answered with a coroutine"):
+                drive_run(mode, Late(), [], held())
+
     async def test_a_stream_that_ends_without_an_answer(self) -> None:
         class Short(FauxProvider):
             async def async_stream(self, *_: Any, **__: Any) -> Any:

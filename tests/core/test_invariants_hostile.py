@@ -277,6 +277,38 @@ def test_a_sub_agent_of_an_agent_inside_an_interceptor_is_held_to_that_agents_ru
     assert set(answers) == {"child done"}
 
 
+class _Unreadable(dict[str, Any]):
+    def items(self) -> Any:
+        raise RuntimeError("not for you")
+
+
+def _endless() -> dict[str, Any]:
+    metadata: dict[str, Any] = {}
+    metadata["self"] = metadata
+    return metadata
+
+
+def _deep() -> dict[str, Any]:
+    metadata: dict[str, Any] = {}
+    for _ in range(3000):
+        metadata = {"deeper": metadata}
+    return metadata
+
+
+@every_mode
+@pytest.mark.parametrize("make", [lambda: _Unreadable(a=1), _endless, _deep, lambda: {"a": object()}, lambda: None])
+def test_nothing_that_a_tool_returns_keeps_its_result_from_being_judged(mode: str, make: Any) -> None:
+    """The seam fails open: what cannot even be handed out must not count as a failure of the interceptor."""
+
+    def scrub(_call: ToolCall, result: ToolResult) -> InterceptDecision:
+        return replace(ToolResult(result.output.replace("s3cret", "[x]")))
+
+    note = Note(says=ToolResult("s3cret", None, make()))
+    ran = drive(mode, [calling("note"), "done"], [note], held(one("tool_result", scrub)))
+    assert ran.answers == ["[x]"]
+    assert {event.decision for event in ran.decisions} == {"replaced"}
+
+
 @pytest.mark.parametrize("junk", JUNK.values(), ids=JUNK)
 async def test_many_hostile_runs_at_once_stay_apart(junk: Any) -> None:
     """Ten runs side by side, every other one behind a broken gate: the broken ones block, the others do not notice."""

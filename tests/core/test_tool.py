@@ -180,6 +180,10 @@ def test_arguments_are_checked_before_the_function_sees_them(mode: str, argument
     assert ran.answers == [f"Invalid arguments for greet: {problem}"]
 
 
+async def test_a_synchronous_tool_can_be_awaited() -> None:
+    assert await greet.async_execute({"name": "you"}) == ToolResult("hello you")
+
+
 async def test_asynchronous_tools_run_from_synchronous_code_below_a_loop() -> None:
     assert OnlyAsync().execute({}) == ToolResult("awaited")
     assert forecast.execute({"city": "Rome"}) == ToolResult("fine in Rome, without env")
