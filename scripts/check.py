@@ -27,7 +27,7 @@ LINT: tuple[tuple[str, Sequence[str]], ...] = (
     ("import floors", ("lint-imports", "--no-logo")),
 )
 PYTEST = (
-    "pytest", "-q", "-n", "auto", "--no-header", f"--junitxml={REPORT}",
+    "pytest", "-q", "-n", "auto", "--dist", "worksteal", "--no-header", f"--junitxml={REPORT}",
     "--cov=chimera", "--cov-branch", "--cov-report=", f"--cov-report=json:{COVERAGE}",
 )  # fmt: skip
 

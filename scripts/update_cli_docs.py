@@ -23,6 +23,7 @@ Words = tuple[str, ...]
 def commands() -> dict[Words, set[str]]:
     """Return the options of every command of the program, by its words: `("chimera", "plugins", "list")`, say."""
     import typer.main
+
     from chimera.cli.main import app
 
     return dict(_below(("chimera",), typer.main.get_command(app)))
