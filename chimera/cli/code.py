@@ -21,6 +21,8 @@ def run_code(options: CodeOptions, task: str | None) -> int:
     task = sys.stdin.read() if task == "-" else _readable(task)
     if not task.strip():
         raise ConfigError("the task is empty")
+    if options.watches_plugins:
+        raise ConfigError("--watch-plugins is for conversations: a task ends under the plugins that it began with")
     if options.lanes is not None:
         from chimera.cli.race import run_race
 
@@ -57,7 +59,9 @@ def _converse(options: CodeOptions) -> int:
     if not options.plain and _has_full_screen():
         from chimera.tui.start import run_tui
 
-        return run_tui(lambda ask: open_session(options, default_mode=Mode.ASK, ask=ask))
+        return run_tui(
+            lambda ask: open_session(options, default_mode=Mode.ASK, ask=ask), watches_plugins=options.watches_plugins
+        )
     from chimera.cli.repl import run_repl
 
     return run_repl(options)
@@ -66,6 +70,8 @@ def _converse(options: CodeOptions) -> int:
 def _race(options: CodeOptions) -> int:
     if options.plain or not sys.stdin.isatty() or not _has_full_screen():
         raise ConfigError("a race needs a task, -p TASK, or a full screen")
+    if options.watches_plugins:
+        raise ConfigError("--watch-plugins is for a conversation with one agent")
     from chimera.cli.race import race_on_screen
 
     return race_on_screen(options)

@@ -97,6 +97,7 @@ def demo(
 _Resume = Annotated[
     str | None, typer.Option(metavar="[ID]", help="Go on with a session, by default the last one of this project.")
 ]
+_Watch = Annotated[bool, typer.Option("--watch-plugins", help="Reload plugins as their files change.")]
 _Lanes = Annotated[
     str | None,
     typer.Option(metavar="LANES", help="Race these at the task: MODEL or MODEL:LOOP, with commas between them."),
@@ -139,6 +140,7 @@ def code(
     plain: Annotated[bool, typer.Option("--plain", help="Converse line by line, not on the full screen.")] = False,
     resume: _Resume = None,
     no_session: Annotated[bool, typer.Option("--no-session", help="Record nothing.")] = False,
+    watch_plugins: _Watch = False,
     models: _Lanes = None,
     check: _Check = None,
     apply: _Apply = None,
@@ -169,6 +171,7 @@ def code(
         lanes=models,
         check=check,
         apply=apply,
+        watches_plugins=watch_plugins,
     )
     raise typer.Exit(run_code(options, task))
 

@@ -45,6 +45,7 @@ class CodeOptions:
 
     `resume` is the id of a session, or `LATEST`; `records` says whether a session is recorded. `lanes` are those of a
     race, `check` is the command that judges them, and `apply` says which one the project is changed by.
+    `watches_plugins` says whether plugins are reloaded as their files change.
     """
 
     model: str | None = None
@@ -62,6 +63,7 @@ class CodeOptions:
     lanes: str | None = None
     check: str | None = None
     apply: str | None = None
+    watches_plugins: bool = False
 
 
 def with_values(words: Sequence[str]) -> Iterator[str]:

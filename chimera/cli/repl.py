@@ -11,10 +11,12 @@ from chimera.cli.approval import Approver
 from chimera.cli.decisions import decision_table
 from chimera.cli.exits import INTERRUPTED, OK
 from chimera.cli.interrupts import Interrupts
+from chimera.cli.live import resync_session, watching_plugins
 from chimera.cli.options import CodeOptions, Mode
 from chimera.cli.screen import Screen, make_console
 from chimera.cli.setup import Session, open_session
 from chimera.core.loop_events import LoopEventType
+from chimera.errors import ChimeraError
 from chimera.permissions.families import nearest
 from chimera.text import clean
 
@@ -28,6 +30,7 @@ _HELP = {
     "cost": "tokens and money spent so far",
     "plugins": "the plugins that are loaded",
     "decisions": "what interceptors, permissions and you decided",
+    "resync": "load, reload and unload plugins as the settings and their files say now",
     "exit": "leave",
 }
 
@@ -36,7 +39,10 @@ def run_repl(options: CodeOptions) -> int:
     """Talk until the person leaves, and return the exit code."""
     screen = Screen(make_console())
     approver = Approver(screen, _read_line, lambda: session.agent.cancel())
-    with open_session(options, default_mode=Mode.ASK, ask=approver) as session:
+    with (
+        open_session(options, default_mode=Mode.ASK, ask=approver) as session,
+        watching_plugins(session, screen.note),
+    ):
         return Repl(session, screen, _read_line).run()
 
 
@@ -63,6 +69,7 @@ class Repl:
             "cost": self._cost,
             "plugins": self._plugins,
             "decisions": self._decisions,
+            "resync": self._resync,
         }
 
     def run(self) -> int:
@@ -175,6 +182,15 @@ class Repl:
             self._console.print(f"{clean(name)}  {clean(about)}")
         if not loaded:
             self._screen.note("none; load some with --plugin NAME, or name them in .chimera/config.toml")
+
+    def _resync(self) -> None:
+        try:
+            lines = resync_session(self._session)
+        except ChimeraError as problem:
+            self._screen.note(str(problem), "red")
+            return
+        for line in lines:
+            self._screen.note(clean(line))
 
     def _decisions(self) -> None:
         entries = self._session.log.entries

@@ -47,6 +47,7 @@ class Session:
     log: DecisionLog
     project: Path
     bus: EventBus
+    options: CodeOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ def open_session(
             bench.assemble(bus, ask, model=record.model, interactive=streams, journal=record.journal) as agent,
         ):
             record.note_model(agent.model)
-            yield Session(agent, bench.manager, bench.settings, bench.mode, log, bench.project, bus)
+            yield Session(agent, bench.manager, bench.settings, bench.mode, log, bench.project, bus, options)
     finally:
         log.close()
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
+from chimera.text import clean
 from chimera.tui.app import ChimeraApp
 from chimera.tui.lanes import Opened, OpenedAgent
 from chimera.tui.racing import Course
@@ -20,14 +21,20 @@ _TERMINATED = 143
 Ask = Callable[[PendingApproval], None]
 
 
-def run_tui(open_session: Callable[[Ask], AbstractContextManager[OpenedAgent]]) -> int:
+def run_tui(
+    open_session: Callable[[Ask], AbstractContextManager[OpenedAgent]], *, watches_plugins: bool = False
+) -> int:
     """Run the app until the person leaves, and return the exit code.
 
-    `open_session` assembles an agent whose questions go to the function that it is handed.
+    `open_session` assembles an agent whose questions go to the function that it is handed. With `watches_plugins`, its
+    plugins are reloaded as their files change, and the transcript says so.
     """
     app = ChimeraApp(AppState())
     with open_session(app.lanes.asking.ask) as opened:
-        return _run(app, opened)
+        if not watches_plugins:
+            return _run(app, opened)
+        with opened.manager.watch(lambda line: app.call_later(app.say, clean(line))):
+            return _run(app, opened)
 
 
 def run_race(opened: Opened, course: Course) -> int:
