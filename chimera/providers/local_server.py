@@ -13,7 +13,6 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any, NoReturn
 
 __all__ = ["main"]
@@ -21,6 +20,7 @@ __all__ = ["main"]
 _PR_SET_PDEATHSIG = 1
 _ERRORS_ONLY = 1
 _PROMPT_CACHE_MIB = 512
+_HOST = "127.0.0.1"
 
 
 def main() -> NoReturn:
@@ -72,10 +72,16 @@ def _death_signal(number: int) -> None:
 
 
 def _serve(options: Mapping[str, Any]) -> Any:
-    llama: Any = import_module("xllamacpp")
-    params = llama.CommonParams()
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
     params.model.path = options["model"]
-    params.hostnames, params.port = ["127.0.0.1"], 0
+    params.port = 0
+    if hasattr(params, "hostnames"):  # both names have changed in the course of 2026
+        params.hostnames = [_HOST]
+    else:
+        params.hostname = _HOST
+    setattr(params, "ui" if hasattr(params, "ui") else "webui", False)
     params.api_prefix = options["prefix"]
     params.n_ctx = options["context"]
     params.n_predict = options["longest_answer"]
@@ -83,10 +89,9 @@ def _serve(options: Mapping[str, Any]) -> Any:
     params.cpuparams.n_threads = options["threads"]
     params.cache_ram_mib = _PROMPT_CACHE_MIB
     params.verbosity = _ERRORS_ONLY
-    params.ui = False
     params.warmup = False
     params.offline = True
-    return llama.Server(params)
+    return xllamacpp.Server(params)
 
 
 if __name__ == "__main__":
