@@ -137,6 +137,11 @@ def test_a_run_is_held_to_the_chains_that_it_began_with(mode: str) -> None:
         chains.tool_call.append(late)
         config.interceptors = None
         config.yolo_mode = False
+        config.middleware = [Late()]
+
+    class Late(LoopMiddleware):
+        def before_model(self, context: Context) -> None:
+            raise AssertionError("not in this run")
 
     chains = Interceptors(tool_call=[changing])
     config = held(chains)
@@ -144,7 +149,7 @@ def test_a_run_is_held_to_the_chains_that_it_began_with(mode: str) -> None:
     ran = drive(mode, [calling("note", "note"), calling("note"), "done"], [note], config)
     assert (len(note.entered), met) == (3, ["note"] * 3)
     assert ran.success
-    config.interceptors, config.yolo_mode = chains, True
+    config.interceptors, config.yolo_mode, config.middleware = chains, True, None
     assert drive(mode, [calling("note"), "done"], [note], config).answers == ["Blocked by interceptor: late"]
 
 
