@@ -12,7 +12,7 @@ from chimera.errors import MisuseError
 from chimera.threads import in_thread, run_coroutine
 from chimera.types import ToolResult
 
-__all__ = ["BaseTool", "ToolEffect", "ToolEnv", "parameters_of", "schema_of", "tool"]
+__all__ = ["BaseTool", "FunctionTool", "ToolEffect", "ToolEnv", "parameters_of", "schema_of", "tool"]
 
 ToolEffect = Literal["read", "write", "command"]
 
