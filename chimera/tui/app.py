@@ -171,7 +171,8 @@ class ChimeraApp(App[int]):
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         if event.text_area is self.prompt:
             self._typed_at, self._notice = self.state.clock(), ""
-            self.completions.offer(complete(self.prompt.before_cursor, self._files, self.slash.commands()))
+            before = "" if self.prompt.text == self.prompt.recalled else self.prompt.before_cursor
+            self.completions.offer(complete(before, self._files, self.slash.commands()))
             if self.prompt.before_cursor.endswith("@"):
                 self.run_worker(self._read_files, thread=True, exclusive=True, exit_on_error=False)
 

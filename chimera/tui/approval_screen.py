@@ -80,7 +80,8 @@ class ApprovalScreen(ModalScreen[Verdict]):
     async def on_event(self, event: events.Event) -> None:
         """Drop keys that come while the person is still typing something else."""
         if self._deaf and isinstance(event, events.Key) and event.key != "ctrl+c":
-            self._timer.reset()
+            self._timer.stop()
+            self._timer = self.set_timer(self._pause, self._listen)
             return
         await super().on_event(event)
 

@@ -82,6 +82,8 @@ class Prompt(TextArea):
         self._past = history
         self._completions = completions
         self.highlight_cursor_line = False
+        self.recalled = ""
+        """The text that was fetched from what was typed before: nothing is offered for it."""
 
     @property
     def before_cursor(self) -> str:
@@ -146,8 +148,8 @@ class Prompt(TextArea):
 
     def _recall(self, text: str | None) -> None:
         if text is not None:
+            self.recalled = text
             self.put(text)
-            self._completions.offer([])
 
     def _enter(self) -> None:
         chosen = self._completions.chosen

@@ -2,21 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from threading import Event
+from typing import Any, ClassVar
 
 from chimera.assembly.driver import AgentDriver
 from chimera.assembly.settings import Settings
+from chimera.core.tool import BaseTool, ToolEnv
 from chimera.events import EventBus
 from chimera.permissions import RuleSet, policy_for_mode
 from chimera.plugins import PluginManager
 from chimera.providers.faux import FauxProvider, Script
 from chimera.tui.app import ChimeraApp
+from chimera.tui.entries import Remark
 from chimera.tui.state import AppState
+from chimera.types import ToolResult
 
-__all__ = ["Desk", "wait_for"]
+__all__ = ["CHECK", "Desk", "Wait", "texts_of", "typed", "wait_for"]
+
+CHECK = {"name": "bash", "arguments": {"command": "echo hi"}}
+
+
+class Wait(BaseTool):
+    """A tool that waits until it is let go."""
+
+    name = "wait"
+    description = "wait"
+    parameters: ClassVar[dict[str, Any]] = {"type": "object", "properties": {}}
+    effect = "read"
+
+    def __init__(self) -> None:
+        self.go_on = Event()
+        self.begun = Event()
+
+    def execute(self, args: dict[str, Any], env: ToolEnv | None = None) -> ToolResult:
+        self.begun.set()
+        assert env is not None
+        forget = env.on_cancel(self.go_on.set)
+        self.go_on.wait(20)
+        forget()
+        return ToolResult("waited")
 
 
 @dataclass
@@ -53,6 +80,9 @@ class Desk:
             **self.agent_options,
         )
         self.app.lanes.attach(self)
+        greeting = self.app.state.lane.entries[1]
+        assert isinstance(greeting, Remark)
+        greeting.text = "/home/me/shop"  # not where the test happens to run
 
     def close(self) -> None:
         """End the threads, and let go of the plugins."""
@@ -61,7 +91,23 @@ class Desk:
             self.manager.unload(name)
 
 
-async def wait_for(pilot: Any, condition: Any) -> None:
+async def typed(pilot: Any, text: str, *keys: str) -> None:
+    """Type a text, then press keys."""
+    pilot.app.prompt.insert(text)
+    await pilot.pause()
+    if keys:
+        await pilot.press(*keys)
+    await pilot.pause()
+
+
+def texts_of(desk: Desk) -> list[str]:
+    """Return the lines that the transcript shows, without their ends."""
+    layout = desk.app.transcript._layout
+    layout.settle(0, 10_000)
+    return ["".join(part.text for part in layout.line(line)).strip() for line in range(layout.total)]
+
+
+async def wait_for(pilot: Any, condition: Callable[[], Any]) -> None:
     """Let the app go on until `condition` holds."""
     for _ in range(600):
         pilot.app.tick()
