@@ -136,9 +136,7 @@ def test_a_reporter_that_raises_does_not_end_the_watch(manager: PluginManager, t
             assert versions() == [version]
 
 
-def test_a_lost_file_leaves_the_policy_in_force(
-    manager: PluginManager, told: queue.Queue[str], tmp_path: Path
-) -> None:
+def test_a_lost_file_leaves_the_policy_in_force(manager: PluginManager, told: queue.Queue[str], tmp_path: Path) -> None:
     (tmp_path / "gate.py").unlink()
     assert "FileNotFoundError" in heard(told)
     assert versions() == [1]
