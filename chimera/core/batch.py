@@ -101,6 +101,8 @@ class _Batch:
                 answers[index] = step
         if run.notes:
             yield from run.flush()
+        if not vetted:
+            self.record()
         for group in _groups(vetted):
             run.check_cancelled()
             self.started = group[-1][0]
@@ -113,7 +115,6 @@ class _Batch:
             self.record()
             if run.notes:
                 yield from run.flush()
-        self.record()
 
     def record(self) -> None:
         """Add the tool messages of all leading calls that are answered."""

@@ -32,7 +32,8 @@ _POLL_SECONDS = 0.02
 
 def drive(effects: Generator[Effect, Any, T]) -> Generator[Any, None, T]:
     """Run `effects` in this thread. Yields what is emitted; returns what the generator returns."""
-    step: Any = effects.send
+    send: Any = effects.send
+    step = send
     answer: Any = None
     try:
         while True:
@@ -41,9 +42,10 @@ def drive(effects: Generator[Effect, Any, T]) -> Generator[Any, None, T]:
             except StopIteration as stop:
                 result: T = stop.value
                 return result
-            step, answer = effects.send, None
+            step = send
             if type(effect) is Emit:
                 yield effect.item
+                answer = None
                 continue
             try:
                 answer = _perform(effect)

@@ -97,7 +97,7 @@ def _with_follow_ups(run: Run, start: Callable[[], Program], context: Context) -
 
 def _interpret(run: Run, program: Program) -> Generator[Effect, Any, Outcome]:
     """Answer the asks of `program`. A failure is thrown back into it, so that it may clean up or go on."""
-    step = program.send
+    send = step = program.send
     answer: Any = None
     try:
         while True:
@@ -108,9 +108,8 @@ def _interpret(run: Run, program: Program) -> Generator[Effect, Any, Outcome]:
             try:
                 if run.held_step is not None and type(ask) not in _QUIET:
                     yield from _release(run, done=False)
-                handler = _HANDLERS.get(type(ask)) or _unknown(ask)
-                answer = yield from handler(run, ask)
-                step = program.send
+                answer = yield from _HANDLERS[type(ask)](run, ask)
+                step = send
             except RunStopped:  # a stop is final: no loop may go on after it
                 raise
             except Exception as exc:
@@ -125,28 +124,26 @@ def _outcome(value: Any) -> Outcome:
     return value
 
 
-def _unknown(ask: Any) -> NoReturn:
-    raise MisuseError(f"a loop's program yields asks, not {type(ask).__name__}")
+class _Handlers(dict[type, Callable[[Run, Any], Generator[Effect, Any, Any]]]):
+    def __missing__(self, kind: type) -> NoReturn:
+        raise MisuseError(f"a loop's program yields asks, not {kind.__name__}")
 
 
 def _complete(run: Run, ask: Complete) -> Generator[Effect, Any, Answer]:
-    run.check_cancelled()
-    run.check_refusals()
-    run.turn += 1
-    config = run.config
-    if config.message_queue or config.middleware or config.compaction is not None:
+    run.begin_turn()
+    if run.shapes_turns:
         yield from _prepare(run, ask.context)
     tools = run.schemas if ask.tools else None
     messages = ask.context.to_messages() if ask.messages is None else list(ask.messages)
     try:
         answer = _received(run, (yield from _model_call(run, messages, tools, ask)))
     except ContextOverflowError:
-        if config.compaction is None or ask.messages is not None:
+        if run.config.compaction is None or ask.messages is not None:
             raise
         if not (yield from _compact(run, ask.context)):
             raise
         answer = _received(run, (yield from _model_call(run, ask.context.to_messages(), tools, ask)))
-    for middleware in config.middleware or ():
+    for middleware in run.config.middleware or ():
         changed = middleware.after_model(ask.context, answer)
         if changed is not None:
             answer = normalize(changed)
@@ -309,13 +306,15 @@ def _result(run: Run, outcome: Outcome) -> AgentResult:
     return AgentResult(outcome.output, run.steps, run.calls, run.cost, outcome.success, outcome.error)
 
 
-_HANDLERS: dict[type, Callable[[Run, Any], Generator[Effect, Any, Any]]] = {
-    Complete: _complete,
-    CompleteInternally: _complete_internally,
-    Act: _act,
-    FinishStep: _finish_step,
-    Within: _within,
-    Consulting: _consulting,
-    Tally: _tally,
-}
+_HANDLERS = _Handlers(
+    {
+        Complete: _complete,
+        CompleteInternally: _complete_internally,
+        Act: _act,
+        FinishStep: _finish_step,
+        Within: _within,
+        Consulting: _consulting,
+        Tally: _tally,
+    }
+)
 _QUIET = frozenset({Within, Consulting, Tally})  # asks after which a run may still be over

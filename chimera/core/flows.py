@@ -104,12 +104,13 @@ def tool_call_flow(run: Run, call: ToolCall, problem: str | None = None) -> Tool
     if problem is not None:
         yield Judged(call)
         return _refuse(run, call, problem, "invalid")
-    call, blocked = intercept_tool_call(run.rules.chains.tool_call, call, watch=run.watch)
+    rules = run.rules
+    call, blocked = intercept_tool_call(rules.chains.tool_call, call, watch=run.watch)
     call = call.sealed()
     yield Judged(call)
     if blocked is not None:
         return _refuse(run, call, f"Blocked by interceptor: {blocked}", "blocked")
-    doubt = (yield from _before_hooks(run, call)) if run.rules.hooks else None
+    doubt = (yield from _before_hooks(run, call)) if rules.hooks else None
     if not isinstance(doubt, Answered):
         doubt = _permission(run, call, doubt)
     detached = False
@@ -122,10 +123,10 @@ def tool_call_flow(run: Run, call: ToolCall, problem: str | None = None) -> Tool
         yield from _announce_call(run, call)
     result: ToolResult = yield VettedCall(run, call, run.tools[call.name], thaw(call.arguments), proof=effects._PROOF)
     if not detached:
-        result = intercept_tool_result(run.rules.chains.tool_result, call, result, watch=run.watch)
-    if run.rules.truncation is not None:
-        result = run.rules.truncation.apply(result)
-    if run.rules.hooks and not detached:
+        result = intercept_tool_result(rules.chains.tool_result, call, result, watch=run.watch)
+    if rules.truncation is not None:
+        result = rules.truncation.apply(result)
+    if rules.hooks and not detached:
         result = yield from _after_hooks(run, call, result)
     return answer_call(run, call, result, "ran")
 

@@ -71,6 +71,8 @@ class Run:
         self.listening = listening
         self.heard = listening or self.rules.bus is not None  # where nobody hears, nothing is put together to be told
         self.streaming = streaming
+        config = self.config
+        self.shapes_turns = bool(config.middleware) or config.compaction is not None or config.message_queue is not None
         self.notes: deque[LoopEvent] = deque()
         self.holds_notes = False
         self.nesting = 0
@@ -169,8 +171,18 @@ class Run:
         if self.cancellation.cancelled:
             raise RunCancelled
 
-    def check_refusals(self) -> None:
-        """End a run that a gate refuses everything to: it would go on paying for calls that change nothing."""
+    def begin_turn(self) -> None:
+        """Count a turn of the model, unless the run is over: cancelled, or a gate refuses everything to it.
+
+        Without that limit it would go on paying for calls that change nothing.
+        """
+        if self.cancellation.cancelled:
+            raise RunCancelled
+        if self.refused_in_a_row:
+            self._check_refusals()
+        self.turn += 1
+
+    def _check_refusals(self) -> None:
         limit = self.config.max_blocked_steps
         if limit and self.refused_in_a_row >= limit:
             raise BlockedStepsLimit(

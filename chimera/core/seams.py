@@ -51,11 +51,11 @@ class Watch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Seam:
-    """`hand` makes the private arguments of one interceptor; `adopt` checks a replacement and takes it by value."""
+    """`ask` calls one interceptor with arguments that are its own; `adopt` checks a replacement and takes it in."""
 
     name: str
     fails_closed: bool
-    hand: Callable[[Any, ToolCall | None], tuple[Any, ...]]
+    ask: Callable[[Interceptor, Any, ToolCall | None], Any]
     adopt: Callable[[Any, Any], Any]
 
 
@@ -133,13 +133,14 @@ def _watch(event_bus: EventBus | None) -> Watch:
 def _run(
     seam: _Seam, chain: Sequence[Interceptor], value: Any, call: ToolCall | None, watch: Watch
 ) -> tuple[Any, str | None]:
+    ask = seam.ask
     token = running.set(watch.identity)
     try:
         for fn in chain:
             started = perf_counter_ns() if watch.observe is not None else 0
             judged = value
             try:
-                decision = fn(*seam.hand(value, call))
+                decision = ask(fn, value, call)
                 if decision is None or decision is _ALLOW:
                     continue
                 kind = _kind_of(decision)
@@ -236,8 +237,8 @@ def _safe_str(value: object) -> str:
         return f"<unprintable {type(value).__name__}>"
 
 
-def _hand_context(messages: list[Message], _call: ToolCall | None) -> tuple[Any, ...]:
-    return (list(messages),)
+def _ask_context(fn: Interceptor, messages: list[Message], _call: ToolCall | None) -> Any:
+    return fn(list(messages))
 
 
 def _adopt_context(_before: list[Message], value: Any) -> list[Message]:
@@ -253,11 +254,11 @@ def _message_list(value: Any) -> list[Message]:
     return list(value)
 
 
-def _hand_request(request: ProviderRequest, _call: ToolCall | None) -> tuple[Any, ...]:
+def _ask_request(fn: Interceptor, request: ProviderRequest, _call: ToolCall | None) -> Any:
     headers = None if request.headers is None else dict(request.headers)
     kwargs = thaw(request.kwargs) if request.kwargs else {}
     tools = None if request.tools is None else freeze(request.tools)
-    return (ProviderRequest(request.model, list(request.messages), tools, kwargs, headers),)
+    return fn(ProviderRequest(request.model, list(request.messages), tools, kwargs, headers))
 
 
 def _adopt_request(_before: ProviderRequest, value: Any) -> ProviderRequest:
@@ -285,8 +286,8 @@ def _checked_headers(headers: Any) -> dict[str, str]:
     return dict(headers)
 
 
-def _hand_call(call: ToolCall, _call: ToolCall | None) -> tuple[Any, ...]:
-    return (ToolCall(call.id, call.name, thaw(call.arguments)),)
+def _ask_call(fn: Interceptor, call: ToolCall, _call: ToolCall | None) -> Any:
+    return fn(ToolCall(call.id, call.name, thaw(call.arguments)))
 
 
 def _adopt_call(before: ToolCall, value: Any) -> ToolCall:
@@ -298,14 +299,14 @@ def _adopt_call(before: ToolCall, value: Any) -> ToolCall:
     return ToolCall(before.id, value.name, freeze_json(value.arguments))
 
 
-def _hand_result(result: ToolResult, call: ToolCall | None) -> tuple[Any, ...]:
+def _ask_result(fn: Interceptor, result: ToolResult, call: ToolCall | None) -> Any:
     assert call is not None
     try:
         metadata = thaw(result.metadata) if result.metadata else {}
     except Exception:  # what a tool put there must not keep an interceptor from judging its output
         metadata = {}
     mine = ToolResult(result.output, result.error, metadata)
-    return ToolCall(call.id, call.name, thaw(call.arguments)), mine
+    return fn(ToolCall(call.id, call.name, thaw(call.arguments)), mine)
 
 
 def _adopt_result(_before: ToolResult, value: Any) -> ToolResult:
@@ -322,7 +323,7 @@ def _expect(value: Any, kind: type | tuple[type, ...], what: str) -> None:
         raise TypeError(f"the {what} must be {wanted}, not {type(value).__name__}")
 
 
-_CONTEXT = _Seam("context", False, _hand_context, _adopt_context)
-_PROVIDER_REQUEST = _Seam("provider_request", False, _hand_request, _adopt_request)
-_TOOL_CALL = _Seam("tool_call", True, _hand_call, _adopt_call)
-_TOOL_RESULT = _Seam("tool_result", False, _hand_result, _adopt_result)
+_CONTEXT = _Seam("context", False, _ask_context, _adopt_context)
+_PROVIDER_REQUEST = _Seam("provider_request", False, _ask_request, _adopt_request)
+_TOOL_CALL = _Seam("tool_call", True, _ask_call, _adopt_call)
+_TOOL_RESULT = _Seam("tool_result", False, _ask_result, _adopt_result)
