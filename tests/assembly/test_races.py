@@ -92,9 +92,8 @@ def test_a_race_of_this_very_process_is_left_alone(tmp_path: Path) -> None:
 
 def test_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
     project = new_repository(tmp_path / "project")
-    code = HOLD.replace("trees = ", "import contextlib\ntrees = ").replace(
-        "time.sleep(60)", "with contextlib.closing(trees): time.sleep(60)"
-    )
+    code = HOLD.replace("print", "import contextlib\nwith contextlib.closing(trees):\n    print")
+    code = code.replace("time.sleep", "    time.sleep")
     before = state_of(project)
     path = str(Path(__file__).parents[2])
     command = [sys.executable, "-c", code, str(project), str(tmp_path / "races")]

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from chimera.assembly.journal import latest_session, list_sessions, read_session
 from chimera.assembly.scoreboard import Check, LaneScore
-from chimera.cli.exits import FAILED, INTERRUPTED, OK, USAGE
+from chimera.cli.code import run_code
+from chimera.cli.exits import FAILED, INTERRUPTED, OK, TERMINATED, USAGE
+from chimera.cli.options import LATEST, CodeOptions, Mode, Output
 from chimera.cli.race import score_table
+from chimera.errors import ConfigError
 from tests.assembly.repositories import contents, git, new_repository
 from tests.cli.child import chimera, command, environment
 from tests.cli.consoles import recorded
@@ -29,7 +34,8 @@ def bash(text: str) -> dict[str, Any]:
 
 GOOD = [{"tool_calls": [write("result.txt", "good\n")], "usage": {"input_tokens": 70}}, "Did it."]
 BAD = [{"text": "Trying.", "tool_calls": [write("result.txt", "bad\n"), bash("rm -rf src")]}, "Did something."]
-CHECK = ("--check", "grep -q good result.txt")
+CHECK = "grep -q good result.txt"
+Race = Callable[..., "Done"]
 
 
 @pytest.fixture
@@ -40,13 +46,30 @@ def project(tmp_path: Path) -> Path:
     return project
 
 
-def race(project: Path, *words: str, lanes: str = "faux:../bad.json,faux:../good.json", **changes: str) -> Any:
-    return chimera("code", "-p", "make a result", "--models", lanes, *words, cwd=project, **changes)
+LANES = "faux:../bad.json,faux:../good.json"
 
 
-def test_the_best_lane_is_applied(project: Path) -> None:
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def race(project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Race:
+    """A race in this process."""
+    monkeypatch.chdir(project)
+
+    def run(**options: Any) -> Done:
+        chosen = CodeOptions(**{"lanes": LANES, "check": CHECK, **options})
+        return Done(run_code(chosen, "make a result"), *capsys.readouterr())
+
+    return run
+
+
+def test_the_best_lane_is_applied(project: Path, race: Race) -> None:
     before = contents(project)
-    done = race(project, *CHECK, "--apply", "best")
+    done = race(apply="best")
     assert done.returncode == OK, done.stderr
     assert contents(project) == before | {"result.txt": "- good\n"}
     assert "[1] > write_file" in done.stderr
@@ -63,14 +86,14 @@ def test_the_best_lane_is_applied(project: Path) -> None:
 
 
 @pytest.mark.parametrize("lane", ["1", "faux:../bad.json"])
-def test_any_lane_may_be_applied(project: Path, lane: str) -> None:
-    assert race(project, *CHECK, "--apply", lane).returncode == OK
+def test_any_lane_may_be_applied(project: Path, race: Race, lane: str) -> None:
+    assert race(apply=lane).returncode == OK
     assert (project / "result.txt").read_text() == "bad\n"
 
 
-def test_without_apply_the_project_stays_and_the_work_is_shown(project: Path) -> None:
+def test_without_apply_the_project_stays_and_the_work_is_shown(project: Path, race: Race) -> None:
     before = contents(project)
-    done = race(project, *CHECK)
+    done = race()
     assert done.returncode == OK
     assert contents(project) == before
     assert "+++ b/result.txt" in done.stdout
@@ -78,8 +101,8 @@ def test_without_apply_the_project_stays_and_the_work_is_shown(project: Path) ->
     assert "nothing was applied; this is what lane 2 did" in done.stderr
 
 
-def test_without_a_winner_nothing_is_applied(project: Path) -> None:
-    done = race(project, "--check", "false", "--apply", "best", "--output", "json")
+def test_without_a_winner_nothing_is_applied(project: Path, race: Race) -> None:
+    done = race(check="false", apply="best", output=Output.JSON)
     assert done.returncode == FAILED
     result = json.loads(done.stdout)
     assert (result["best"], result["applied"]) == (None, None)
@@ -87,15 +110,15 @@ def test_without_a_winner_nothing_is_applied(project: Path) -> None:
     assert not (project / "result.txt").exists()
 
 
-def test_a_project_that_changed_meanwhile_is_left_alone(project: Path) -> None:
-    done = race(project, "--check", f"echo meanwhile > {project}/readme.md", "--apply", "best")
+def test_a_project_that_changed_meanwhile_is_left_alone(project: Path, race: Race) -> None:
+    done = race(check=f"echo meanwhile > {project}/readme.md", apply="best")
     assert done.returncode == FAILED
     assert "the project changed since the race began (readme.md); nothing was applied" in done.stderr
     assert not (project / "result.txt").exists()
 
 
-def test_json_tells_of_every_lane(project: Path) -> None:
-    done = race(project, *CHECK, "--output", "json", lanes="faux:../good.json,faux:../good.json:tot")
+def test_json_tells_of_every_lane(race: Race) -> None:
+    done = race(output=Output.JSON, lanes="faux:../good.json,faux:../good.json:tot")
     assert done.stderr == ""
     result = json.loads(done.stdout)
     lanes = {lane["loop"]: lane for lane in result["lanes"]}
@@ -107,54 +130,61 @@ def test_json_tells_of_every_lane(project: Path) -> None:
     assert "+good" in first["diff"]
 
 
-def test_stream_json_names_the_lane_of_each_event(project: Path) -> None:
-    done = race(project, "--output", "stream-json", "--apply", "2")
+def test_stream_json_names_the_lane_of_each_event(race: Race) -> None:
+    done = race(output=Output.STREAM_JSON, apply="2")
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert {event["lane"] for event in events[:-1]} == {"faux:../bad.json", "faux:../good.json"}
     assert [event["type"] for event in events].count("result") == 2
     assert (events[-1]["type"], events[-1]["applied"]) == ("race", "faux:../good.json")
 
 
-def test_rules_and_plugins_hold_in_every_lane(project: Path) -> None:
+def test_rules_and_plugins_hold_in_every_lane(project: Path, race: Race) -> None:
     """A rule that names the project by its whole path holds in the copies of it."""
     (project / ".chimera").mkdir()
     (project / ".chimera" / "config.toml").write_text(f'[permissions]\ndeny = ["Edit(/{project}/result.txt)"]\n')
     lanes = "faux:../good.json,faux:../good.json:reflexion"
-    denied = json.loads(race(project, "--output", "json", "--yolo", lanes=lanes).stdout)
+    denied = json.loads(race(output=Output.JSON, mode=Mode.YOLO, lanes=lanes).stdout)
     assert [(lane["files"], lane["blocks"]) for lane in denied["lanes"]] == [(0, 1), (0, 1)]
     (project / ".chimera" / "config.toml").unlink()
-    gated = json.loads(race(project, "--output", "json", "--yolo", "--plugin", "plan-gate", lanes=lanes).stdout)
+    gated = json.loads(race(output=Output.JSON, mode=Mode.YOLO, plugins=("plan-gate",), lanes=lanes).stdout)
     assert [(lane["files"], lane["blocks"]) for lane in gated["lanes"]] == [(0, 1), (0, 1)]
 
 
-def test_lanes_are_recorded_and_never_the_latest_session(project: Path) -> None:
-    race(project)
+def test_lanes_are_recorded_and_never_the_latest_session(project: Path, race: Race) -> None:
+    race()
     assert {info.lane for info in list_sessions(project=project)} == {"faux:../bad.json", "faux:../good.json"}
     assert all(read_session(info.path).turns for info in list_sessions())
     assert latest_session(project) is None
-    race(project, "--no-session")
+    race(records=False)
     assert len(list_sessions()) == 2
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("options", "said"),
     [
-        (("--models", "faux", "--model", "faux"), "--model is for one agent"),
-        (("--models", "faux", "--loop", "tot"), "--loop is for one agent"),
-        (("--models", "faux", "--resume"), "--resume is for one agent"),
-        (("--models", "faux,"), "MODEL or MODEL:LOOP"),
-        (("--models", "faux,faux:nowhere.json"), "nowhere.json"),
-        (("--models", "faux", "--apply", "3"), "there is no lane '3' to apply; say best, a number, or one of faux"),
-        (("--check", "true"), "--check is for a race"),
-        (("--apply", "best"), "--apply is for a race"),
+        ({"model": "faux"}, "--model is for one agent"),
+        ({"loop": "tot"}, "--loop is for one agent"),
+        ({"resume": LATEST}, "--resume is for one agent"),
+        ({"lanes": "faux,"}, "MODEL or MODEL:LOOP"),
+        ({"lanes": "faux,faux:nowhere.json"}, "nowhere.json"),
+        ({"lanes": "faux", "apply": "3"}, "there is no lane '3' to apply; say best, a number, or one of faux"),
+        ({"lanes": None}, "--check is for a race"),
+        ({"lanes": None, "check": None, "apply": "best"}, "--apply is for a race"),
     ],
 )
-def test_what_is_wrong_is_told_before_anything_begins(project: Path, words: tuple[str, ...], said: str) -> None:
-    done = chimera("code", "-p", "x", *words, cwd=project)
-    assert (done.returncode, done.stdout) == (USAGE, "")
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+def test_what_is_wrong_is_told_before_anything_begins(
+    project: Path, race: Race, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigError, match=said):
+        race(**options)
     assert git(project, "worktree", "list").count("\n") == 1
+    assert list_sessions() == []
+
+
+def test_it_is_told_in_a_line(project: Path) -> None:
+    done = chimera("code", "-p", "x", "--models", "faux", "--apply", "3", cwd=project)
+    assert (done.returncode, done.stdout) == (USAGE, "")
+    assert done.stderr == "chimera: there is no lane '3' to apply; say best, a number, or one of faux\n"
 
 
 class Slow:
@@ -187,6 +217,16 @@ def test_ctrl_c_ends_all_lanes_and_leaves_nothing(project: Path) -> None:
     assert git(project, "worktree", "list").count("\n") == 1
 
 
+def test_signals_end_the_race_in_this_process_too(project: Path, race: Race) -> None:
+    """The second one ends a race that does not listen; the copies are removed all the same."""
+    kill = f"kill -INT {os.getpid()}; kill -TERM {os.getpid()}; sleep 60"
+    (project.parent / "slow.json").write_text(json.dumps([{"tool_calls": [bash(kill)]}]))
+    done = race(lanes="faux:../slow.json", mode=Mode.YOLO)
+    assert done.returncode == TERMINATED
+    assert "interrupted" in done.stderr
+    assert git(project, "worktree", "list").count("\n") == 1
+
+
 def test_a_killed_race_is_cleaned_up_by_the_next_one(project: Path) -> None:
     slow = Slow(project)
     slow.process.kill()
@@ -194,7 +234,9 @@ def test_a_killed_race_is_cleaned_up_by_the_next_one(project: Path) -> None:
     for pid in slow.running():
         subprocess.run(["kill", "-9", str(pid)], check=False)
     assert git(project, "worktree", "list").count("\n") == 3
-    assert race(project, "--apply", "2").returncode == OK
+    done = chimera("code", "-p", "again", "--models", LANES, "--apply", "2", cwd=project)
+    assert done.returncode == OK
+    assert "lane 2 was applied: 1 file" in done.stderr
     assert git(project, "worktree", "list").count("\n") == 1
 
 

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from chimera.assembly.journal import Journal, Session, list_sessions, read_session
+from chimera.cli.code import run_code
 from chimera.cli.exits import OK, USAGE
-from chimera.cli.options import Format, with_values
+from chimera.cli.options import LATEST, CodeOptions, Format, Mode, with_values
 from chimera.cli.sessions import export_session, show_session
 from chimera.cli.sessions import list_sessions as print_list
+from chimera.cli.setup import open_session
 from chimera.errors import ConfigError, OutsideError
 from chimera.types import Message, ToolCall
 from tests.cli.child import Terminal, chimera, command, environment, script
@@ -25,8 +27,8 @@ WRITE = {"name": "write_file", "arguments": {"path": "a.txt", "content": "hello\
 STEPS = [{"text": "First.", "tool_calls": [WRITE]}, "Done."]
 
 
-def run(folder: Path, *words: str, steps: Any = STEPS, task: str = "write a.txt") -> subprocess.CompletedProcess[str]:
-    return chimera("code", "-p", task, "--model", script(folder, steps), *words, cwd=folder)
+def run(folder: Path, steps: Any = STEPS, task: str = "write a.txt", **options: Any) -> int:
+    return run_code(CodeOptions(model=script(folder, steps), project=folder, **options), task)
 
 
 def only_session() -> Session:
@@ -35,11 +37,11 @@ def only_session() -> Session:
 
 
 def test_a_task_is_recorded_and_gone_on_with(tmp_path: Path) -> None:
-    assert run(tmp_path).returncode == OK
+    assert run(tmp_path) == OK
     first = only_session()
     assert [message.role for message in first.messages] == ["user", "assistant", "tool", "assistant"]
     assert first.project == tmp_path
-    assert run(tmp_path, "--resume", steps=["Again."], task="and now?").returncode == OK
+    assert run(tmp_path, ["Again."], "and now?", resume=LATEST) == OK
     again = only_session()
     assert again.id == first.id
     assert again.messages[:4] == first.messages
@@ -47,13 +49,19 @@ def test_a_task_is_recorded_and_gone_on_with(tmp_path: Path) -> None:
     assert len(again.turns) == 2
 
 
-@pytest.mark.parametrize(
-    "words", [("--resume", "{}"), ("--resume={}",), ("--resume", "{:.12}"), ("--resume", "latest")]
-)
-def test_a_session_is_named_by_its_id_or_its_beginning(tmp_path: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("name", ["{}", "{:.12}", "latest"])
+def test_a_session_is_named_by_its_id_or_its_beginning(tmp_path: Path, name: str) -> None:
     run(tmp_path)
-    done = run(tmp_path, *(word.format(only_session().id) for word in words), steps=["Again."])
-    assert done.stdout == "Again.\n"
+    run(tmp_path, ["Again."], resume=name.format(only_session().id))
+    assert len(only_session().turns) == 2
+
+
+@pytest.mark.parametrize("words", [("--resume",), ("--resume", "{}"), ("--resume={}",)])
+def test_resume_is_an_option_with_or_without_an_id(tmp_path: Path, words: tuple[str, ...]) -> None:
+    run(tmp_path)
+    filled = [word.format(only_session().id) for word in words]
+    done = chimera("code", *filled, "-p", "more", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (OK, "Done.\n")
     assert len(only_session().turns) == 2
 
 
@@ -61,7 +69,7 @@ def test_the_latest_one_of_this_project_is_gone_on_with(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         run(tmp_path / name, task=f"work on {name}")
-    run(tmp_path / "one", "--resume", task="more")
+    run(tmp_path / "one", task="more", resume=LATEST)
     found = {info.title: len(read_session(info.path).turns) for info in list_sessions()}
     assert found == {"work on one": 2, "work on two": 1}
 
@@ -77,7 +85,7 @@ def test_the_model_of_a_session_is_kept_and_can_be_changed(tmp_path: Path) -> No
 
 
 def test_no_session_records_nothing(tmp_path: Path) -> None:
-    assert run(tmp_path, "--no-session").returncode == OK
+    assert run(tmp_path, records=False) == OK
     assert list_sessions() == []
 
 
@@ -89,45 +97,56 @@ def test_a_run_that_never_begins_leaves_no_session(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("options", "said"),
     [
-        (("--resume",), "there is no session of the project"),
-        (("--resume", "zzz"), "there is no session 'zzz' in"),
-        (("--resume", "--no-session"), "choose one"),
+        ({"resume": LATEST}, "there is no session of the project"),
+        ({"resume": "zzz"}, "there is no session 'zzz' in"),
+        ({"resume": LATEST, "records": False}, "choose one"),
     ],
 )
-def test_what_cannot_be_gone_on_with_is_told_in_a_line(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
-    done = run(tmp_path, *words)
+def test_what_cannot_be_gone_on_with_is_told(tmp_path: Path, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        run(tmp_path, **options)
+
+
+def test_it_is_told_in_a_line(tmp_path: Path) -> None:
+    done = chimera("code", "-p", "x", "--resume", "zzz", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (USAGE, "")
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("chimera: there is no session 'zzz' in ")
 
 
 def test_a_session_of_another_project_is_not_gone_on_with_here(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     run(tmp_path / "one")
-    done = run(tmp_path / "two", "--resume", only_session().id)
-    assert done.returncode == USAGE
-    assert f"is of the project {tmp_path / 'one'}" in done.stderr
+    with pytest.raises(ConfigError, match=f"is of the project {tmp_path / 'one'}"):
+        run(tmp_path / "two", resume=only_session().id)
 
 
 def test_a_session_that_another_process_records_is_told(tmp_path: Path) -> None:
     journal = Journal.create(project=tmp_path, model="faux")
     journal.context().add(Message.user("busy"))
-    done = run(tmp_path, "--resume")
+    with pytest.raises(OutsideError, match="is being recorded by another process"):
+        run(tmp_path, resume=LATEST)
     journal.close()
-    assert done.returncode == USAGE
-    assert "is being recorded by another process" in done.stderr
 
 
-def test_where_nothing_can_be_written_the_run_goes_on(tmp_path: Path) -> None:
+def test_where_nothing_can_be_written_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "file").touch()
-    done = chimera(
-        "code", "-p", "x", "--model", "faux", cwd=tmp_path, CHIMERA_SESSION_DIR=str(tmp_path / "file" / "sessions")
-    )
-    assert (done.returncode, done.stdout) == (OK, "Done.\n")
-    assert "no session can be recorded in" in done.stderr
+    monkeypatch.setenv("CHIMERA_SESSION_DIR", str(tmp_path / "file" / "sessions"))
+    assert run(tmp_path) == OK
+    assert "no session can be recorded in" in caplog.text
+
+
+def test_a_model_that_nobody_named_is_noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-0123456789abcdef")
+    with open_session(CodeOptions(project=tmp_path), default_mode=Mode.ASK) as session:
+        assert session.agent.journal is not None
+        session.agent.load_history([Message.user("hello")])
+        assert session.agent.journal.model == session.agent.model != ""
+    assert only_session().model == session.agent.model
 
 
 def test_a_conversation_is_recorded_and_gone_on_with(tmp_path: Path) -> None:
@@ -166,7 +185,7 @@ def test_a_killed_run_is_gone_on_with(tmp_path: Path) -> None:
     process.send_signal(signal.SIGKILL)
     process.wait()
     os.kill(int(begun.read_text()), signal.SIGKILL)
-    assert run(tmp_path, "--resume", steps=["Where was I?"], task="go on").stdout == "Where was I?\n"
+    assert run(tmp_path, ["Where was I?"], "go on", resume=LATEST) == OK
     roles = [message.role for message in only_session().messages]
     assert roles == ["user", "assistant", "tool", "user", "assistant"]
     assert "may have taken effect" in only_session().messages[2].content
