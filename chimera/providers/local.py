@@ -28,7 +28,7 @@ __all__ = ["LocalProvider", "LocalServer", "create_local_provider"]
 DEFAULT_CONTEXT = 8192
 _LANES = 4
 _REMIND_AFTER = 5.0
-_LONGEST_QUOTE = 500
+_LONGEST_LOG = 1 << 16
 _LOG_MARK = re.compile(r"^[\d.]+ [A-Z] +")
 
 Say = Callable[[str], object]
@@ -104,9 +104,9 @@ class LocalServer:
         }
         started = time.monotonic()
         say(f"Loading the model {model.name} ({model.stat().st_size / 1e6:.0f} MB)")
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the process has ended
         self._process = _spawn(self._errors)
-        self._stop = weakref.finalize(self, _end, self._process, os.getpid())
+        self._stop = weakref.finalize(self, _end, self._process, self._errors, os.getpid())
         try:
             address = self._hand_over(options, say)
             self.base_url = f"{address}{prefix}/v1"
@@ -124,7 +124,6 @@ class LocalServer:
     def close(self) -> None:
         """Stop the server. Stopping it twice does nothing."""
         self._stop()
-        self._errors.close()
 
     def _hand_over(self, options: Mapping[str, Any], say: Say) -> str:
         """Tell the child what to serve, and return the address where it does."""
@@ -152,9 +151,11 @@ class LocalServer:
                 say(f"Still loading after {waited:.0f} s")
 
     def _failure(self, said: str) -> ProviderError:
-        _end(self._process, os.getpid())
+        self._process.kill()
+        self._process.wait()
         self._errors.seek(0)
-        cause = _LOG_MARK.sub("", self._errors.readline(_LONGEST_QUOTE).decode("utf-8", "replace")).strip()
+        lines = self._errors.read(_LONGEST_LOG).decode("utf-8", "replace").strip().splitlines() or [""]
+        cause = lines[-1] if lines[0].startswith("Traceback") else _LOG_MARK.sub("", lines[0])
         text = cause or said or f"its process ended with {self._process.returncode}"
         return ProviderError(f"The local model cannot be served: {text}")
 
@@ -168,14 +169,14 @@ def _spawn(errors: IO[bytes]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, **apart)
 
 
-def _end(process: subprocess.Popen[bytes], owner: int) -> None:
+def _end(process: subprocess.Popen[bytes], errors: IO[bytes], owner: int) -> None:
     if os.getpid() != owner:  # a copy of the process, made by a fork, owns no server
         return
     process.kill()
     process.wait()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            pipe.close()
+    for file in (process.stdin, process.stdout, errors):
+        if file is not None:
+            file.close()
 
 
 def _read_line(pipe: IO[bytes], lines: SimpleQueue[bytes]) -> None:

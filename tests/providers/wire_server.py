@@ -220,6 +220,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         self.server.owner.serve(Received(self.path, _grouped(self.headers.items()), body), self)
 
+    do_GET = do_POST
+
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing: the record of requests is the log."""
 
