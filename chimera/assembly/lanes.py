@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -18,8 +19,9 @@ from chimera.core.loop_events import LoopEvent, LoopEventType, LoopResult
 from chimera.errors import ConfigError, MisuseError, OutsideError
 from chimera.threads import in_thread
 
-__all__ = ["Check", "Edit", "Lane", "LaneEvent", "LaneScore", "LaneSpec", "Race", "parse_lanes"]
+__all__ = ["Check", "Edit", "Lane", "LaneEvent", "LaneScore", "LaneSpec", "Race", "make_room", "parse_lanes"]
 
+_THREADS = 8  # for one lane: calls side by side, a model, hooks
 _CHECK_SECONDS = 900.0
 _CHECK_OUTPUT = 20_000
 
@@ -39,6 +41,15 @@ class LaneEvent(NamedTuple):
 
     lane: str
     event: LoopEvent
+
+
+def make_room(lanes: int) -> None:
+    """Give the running event loop threads enough for so many lanes: tools and models that block take one each.
+
+    For a program whose loop runs nothing but a race. Without it lanes wait for each other on a small machine.
+    """
+    pool = ThreadPoolExecutor(_THREADS * max(1, lanes), "chimera-race")
+    asyncio.get_running_loop().set_default_executor(pool)
 
 
 def parse_lanes(text: str) -> list[LaneSpec]:

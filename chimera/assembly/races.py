@@ -105,7 +105,7 @@ def _register(common: Path, project: Path, repository: Path | None) -> tuple[Pat
     descriptor = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         if not _lock(descriptor):
-            raise OutsideError(f"{unnamed} is locked by another process")
+            raise OutsideError(f"{unnamed} cannot be locked, so the copies could not be told from abandoned ones")
         os.write(descriptor, text.encode())
         record = common / f"{race}{_SUFFIX}"
         unnamed.rename(record)
@@ -121,7 +121,7 @@ def _lock(descriptor: int) -> bool:
 
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    except OSError:  # another process has it, or the file system knows no locks: then nobody can tell who lives
         return False
     return True
 

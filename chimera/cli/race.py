@@ -17,6 +17,7 @@ from chimera.cli.exits import FAILED, OK
 from chimera.cli.holding import Ask
 from chimera.cli.interrupts import Interrupts
 from chimera.cli.options import BEST, CodeOptions, Mode, Output
+from chimera.cli.recording import begin_journal
 from chimera.cli.screen import make_console
 from chimera.cli.setup import Bench, open_bench
 from chimera.errors import ConfigError, OutsideError
@@ -87,16 +88,15 @@ def lane_maker(bench: Bench, *, streams: bool = False) -> Any:
         options = replace(bench.options, model=lane.spec.model, loop=lane.spec.loop)
         settings = _moved(bench.settings, bench.project, lane.root)
         own = replace(bench, options=options, settings=settings, project=lane.root)
-        journal = _journal(bench, lane) if bench.options.records else None
-        return own.assemble(bus or EventBus(), ask, interactive=streams, lane=lane.name, journal=journal)
+        journal = begin_journal(options, bench.project, lane.spec.model, lane.name)
+        try:
+            return own.assemble(bus or EventBus(), ask, interactive=streams, lane=lane.name, journal=journal)
+        except BaseException:
+            if journal is not None:
+                journal.close()
+            raise
 
     return make
-
-
-def _journal(bench: Bench, lane: Lane) -> Any:
-    from chimera.assembly.journal import Journal
-
-    return Journal.create(project=bench.project, model=lane.spec.model, lane=lane.name)
 
 
 def _moved(settings: Settings, project: Path, root: Path) -> Settings:
@@ -127,6 +127,9 @@ def _chosen(race: Race, wanted: str | None) -> str | None:
 
 
 async def _watch(race: Race, teller: _Teller, interrupts: Interrupts) -> None:
+    from chimera.assembly.lanes import make_room
+
+    make_room(len(race.lanes))
     with interrupts.watching():
         events = race.events()
         try:

@@ -16,7 +16,7 @@ from chimera.errors import ConfigError, OutsideError
 if TYPE_CHECKING:
     from chimera.assembly.journal import Journal
 
-__all__ = ["Recording", "recording"]
+__all__ = ["Recording", "begin_journal", "recording"]
 
 _log = logging.getLogger("chimera.cli")
 
@@ -50,17 +50,22 @@ def recording(options: CodeOptions, settings: Settings, project: Path) -> Iterat
             found.journal.close()
 
 
-def _begun(options: CodeOptions, settings: Settings, project: Path) -> Recording:
+def begin_journal(options: CodeOptions, project: Path, model: str, lane: str = "") -> Journal | None:
+    """Begin a session; None, with a warning, where none can be written, and where the options want none."""
     from chimera.assembly.journal import Journal
 
-    model = options.model or settings.model
     if not options.records:
-        return Recording(None, model)
+        return None
     try:
-        return Recording(Journal.create(project=project, model=model or ""), model)
+        return Journal.create(project=project, model=model, lane=lane)
     except OutsideError as problem:
         _log.warning("%s", problem)
-        return Recording(None, model)
+        return None
+
+
+def _begun(options: CodeOptions, settings: Settings, project: Path) -> Recording:
+    model = options.model or settings.model
+    return Recording(begin_journal(options, project, model or ""), model)
 
 
 def _resumed(options: CodeOptions, project: Path) -> Recording:

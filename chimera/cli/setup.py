@@ -90,12 +90,14 @@ class Bench:
 
 @contextmanager
 def open_bench(options: CodeOptions, *, default_mode: Mode) -> Iterator[Bench]:
-    """Read the settings and load the plugins, which are unloaded at the end.
+    """Read the settings and load the plugins, which are unloaded at the end. What killed races left is removed first.
 
     Raises `ConfigError` or `PluginError` for what is wrong in the options and the settings.
     """
+    from chimera.assembly.races import races_folder, sweep
     from chimera.plugins import PluginManager
 
+    sweep(races_folder())
     project = project_folder(options.project)
     settings = load_settings(project)
     mode = options.mode or Mode(settings.permission_mode or default_mode)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from threading import Thread
 from typing import Any
 
-from chimera.assembly.lanes import Lane, LaneSpec, Race
+from chimera.assembly.lanes import Lane, LaneSpec, Race, make_room
 from chimera.core.loop_events import LoopEventType
 from chimera.errors import ChimeraError, ConfigError
 from chimera.events import EventBus
@@ -39,7 +39,7 @@ class RacingLanes(Lanes):
         super().__init__(state, show)
         self._course = course
         self._race: Race | None = None
-        self._thread: Thread | None = None
+        self._runner: Thread | None = None
 
     @property
     def race(self) -> Race:
@@ -62,7 +62,7 @@ class RacingLanes(Lanes):
 
     def close(self) -> bool:
         self.asking.give_up()
-        race, thread = self._race, self._thread
+        race, thread = self._race, self._runner
         if race is not None:
             race.cancel()
         if thread is not None:
@@ -75,7 +75,7 @@ class RacingLanes(Lanes):
     def say(self, text: str) -> None:
         """Start a race; while one runs, speak to the lane that is looked at."""
         lane = self.state.lane
-        if not self.state.running and (self._thread is None or not self._thread.is_alive()):
+        if not self.state.running and (self._runner is None or not self._runner.is_alive()):
             self._begin(text)
         elif not lane.running:
             lane.say("this lane has ended; Ctrl-N goes to the next one", Tone.WARNING)
@@ -121,8 +121,8 @@ class RacingLanes(Lanes):
         course = self._course
         self._race = Race(task, course.specs, self.asking.root, make_agent=self._made, check=course.check)
         self.state.lane.say("copying the project for each lane")
-        self._thread = Thread(target=self._run, args=(self._race, task), name="chimera-race", daemon=True)
-        self._thread.start()
+        self._runner = Thread(target=self._run, args=(self._race, task), name="chimera-race", daemon=True)
+        self._runner.start()
 
     def _made(self, lane: Lane) -> Housed:
         bus, name, root = EventBus(), lane.name, lane.root
@@ -143,6 +143,7 @@ class RacingLanes(Lanes):
                 inbox.put(name if name in self.state.lanes else self.state.current, TurnEnded(text))
 
     async def _watch(self, race: Race) -> None:
+        make_room(len(race.lanes))
         async for name, event in race.events():
             self.state.inbox.put(name, event)
             if event.type is LoopEventType.RESULT:
