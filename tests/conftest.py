@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,9 @@ from hypothesis import settings
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and what they start inherits that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _PERSONAL = re.compile(
     r"(OPENAI|ANTHROPIC|CHIMERA|XDG)_|.*_(API_KEY|TOKEN|SECRET)$|(https?|all|no)_proxy$|(NO|FORCE)_COLOR$",

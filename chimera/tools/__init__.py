@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from chimera.core.tool import BaseTool
 from chimera.tools.apply_patch import ApplyPatchTool
 from chimera.tools.bash import BashTool
 from chimera.tools.edit_file import EditFileTool
@@ -15,6 +15,9 @@ from chimera.tools.search import SearchTool
 from chimera.tools.think import ThinkTool
 from chimera.tools.todo import TodoTool
 from chimera.tools.write_file import WriteFileTool
+
+if TYPE_CHECKING:
+    from chimera.core.tool import BaseTool
 
 __all__ = [
     "ApplyPatchTool",

@@ -7,6 +7,7 @@ an interceptor) are recognised as such, and where it cannot be told, the answer 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import is_
 
 from chimera.types import Message
 
@@ -27,14 +28,22 @@ class UserTurns:
 
     def look(self, messages: Sequence[Message]) -> bool:
         """Take in the messages of one provider call; tell whether there is a user message that was not there before."""
-        landmark = self._in_place(messages) or self._moved(messages) or self._copied(messages)
-        if landmark is None:
-            fresh = bool(_users(messages))
-        else:
-            place, index = landmark
-            fresh = not _all_among(_users(messages[index + 1 :]), _users(self._end[place + 1 :]))
+        fresh = not self._unchanged(messages) and self._has_new(messages)
         self._end, self._length = messages[-_REMEMBERED:], len(messages)
         return fresh
+
+    def _has_new(self, messages: Sequence[Message]) -> bool:
+        landmark = self._in_place(messages) or self._moved(messages) or self._copied(messages)
+        if landmark is None:
+            return bool(_users(messages))
+        place, index = landmark
+        return not _all_among(_users(messages[index + 1 :]), _users(self._end[place + 1 :]))
+
+    def _unchanged(self, messages: Sequence[Message]) -> bool:
+        """Tell whether this is the list that was looked at last: several answers to it are asked for, say."""
+        if not self._end or len(messages) != self._length:
+            return False
+        return all(map(is_, messages[-len(self._end) :], self._end))
 
     def _in_place(self, messages: Sequence[Message]) -> tuple[int, int] | None:
         """Find the last remembered answer that stands where it stood: its places in `_end` and in the list.

@@ -148,6 +148,13 @@ def test_a_call_looks_at_a_handful_of_messages_whatever_the_length() -> None:
         assert counting.looked_at <= 12
 
 
+def test_the_same_list_once_more_holds_nothing_new_however_much_the_user_has_said() -> None:
+    turns, history = UserTurns(), [SYSTEM, *work(1), *(Message.user(f"and {n}") for n in range(20))]
+    assert turns.look(history) is True
+    assert turns.look(list(history)) is False
+    assert turns.look([*history, Message.user("more")]) is True
+
+
 EVENTS = st.lists(st.sampled_from(["user", "same", "work", "system", "call"]), max_size=30)
 
 
