@@ -37,6 +37,8 @@ _PAUSE = 0.6
 _JUST_NOW = 2.0
 _REST = "Enter sends · Ctrl-J new line · / commands · @ files · Ctrl-T decisions"
 
+_AFTER_RACE = "Ctrl-N next lane · Ctrl-G what it did · /apply does it · Ctrl-T decisions"
+
 
 class ApprovalAsked(Message):
     """A call waits for the person; `question.future` takes the verdict."""
@@ -124,14 +126,12 @@ class ChimeraApp(App[int]):
     def show_lines(self) -> None:
         """Show the lines around the prompt."""
         lane = self.state.lane
+        self._show_scores()
         working = working_line(lane, self.state.clock())
-        line = self.query_one_optional("#working", Static)
-        if line is None:
-            return
-        self._put("working", self._notice or working or _REST)
+        line = self.query_one("#working", Static)
+        self._put("working", self._notice or working or (_AFTER_RACE if self._scores else _REST))
         line.set_class(not working, "rest")
         self._put("status", status_line(self.state, self.size.width - 2))
-        self._show_scores()
         waiting = "\n".join(f"» {one_line(text, 200)}  (read before the next answer)" for text in lane.waiting)
         self._put("waiting", waiting)
         self.query_one("#waiting").display = bool(waiting)

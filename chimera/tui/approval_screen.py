@@ -59,10 +59,11 @@ class ApprovalScreen(ModalScreen[Verdict]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="approval"):
-            yield Static(self._title(), id="approval-title")
-            yield Static(self._reason(), id="approval-reason")
+            yield Static(self._title(), id="approval-title", markup=False)
+            yield Static(self._reason(), id="approval-reason", markup=False)
             with VerticalScroll(id="approval-call", can_focus=False):
                 yield Static(id="approval-text")
+            yield Static(self._always(), id="approval-rules", markup=False)
             yield OptionList(*self._options(), id="approval-options", markup=False)
             yield Input(placeholder="What should the model know? Enter sends it", id="approval-why")
             yield Static(id="approval-hint")
@@ -138,17 +139,21 @@ class ApprovalScreen(ModalScreen[Verdict]):
     def _offered(self) -> dict[Answer, str]:
         question = self._question
         offered = {Answer.ONCE: "y  Yes, once"}
-        rules = ", ".join(map(clean, question.rules))
-        if rules:
-            offered[Answer.SESSION] = f"s  Yes, and always in this session: {rules}"
+        if question.rules:
+            offered[Answer.SESSION] = "s  Yes, and always in this session"
         if question.lasting:
-            offered[Answer.PROJECT] = f"p  Yes, and always in this project: {rules}"
+            offered[Answer.PROJECT] = "p  Yes, and always in this project (into .chimera/config.toml)"
         offered[Answer.NO] = "n  No, and say why"
         return offered
 
     def _options(self) -> Iterator[Option]:
         for answer, text in self._offered().items():
-            yield Option(" ".join(text.split("\n")), id=answer.value)
+            yield Option(text, id=answer.value)
+
+    def _always(self) -> str:
+        """Say what an answer that lasts would cover."""
+        rules = ", ".join(one_line(rule, 2_000) for rule in self._question.rules)
+        return f"Always means {rules}" if rules else "No rule would mean just this call: it can be allowed once."
 
     def _call(self) -> Iterator[Text]:
         question = self._question

@@ -253,7 +253,7 @@ class LaneState:
     def _count(self, event: ModelResponseEvent) -> None:
         self._counted = True
         self._add(event.input_tokens, event.output_tokens, event.cost)
-        if not event.depth:
+        if not event.depth and event.input_tokens:
             self.context = event.input_tokens + event.output_tokens
 
     def _add(self, tokens_in: int, tokens_out: int, cost: float) -> None:

@@ -14,6 +14,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 from rich.theme import Theme
 
+from chimera.permissions.families import COMMANDS
 from chimera.text import clean, clip, headline, one_line
 from chimera.tui.diffs import DiffLine, edit_lines
 from chimera.tui.entries import Called, Entry, Prose, Remark, Said, Status, Thought, Tone
@@ -109,12 +110,19 @@ def _called(entry: Called, width: int, styles: Styles) -> list[Text]:
     warning = _style(styles, "warning")
     for text in _remarks(entry):
         lines += _beside(margin + Text("! ", warning), Text(clean(text), warning), width)
-    body = _open_body(entry, styles) if entry.open else _folded_body(entry, styles)
-    inner = width - margin.cell_len
-    for line in body:
-        wrapped = line.wrap(_console(max(1, inner)), max(1, inner), overflow="fold") if entry.open else [line]
-        lines += [_cut(margin + part, width) for part in wrapped]
-    return lines
+    if entry.open:
+        body = [part for line in _open_body(entry, styles) for part in _beside(margin, line, width)]
+    else:
+        body = [_cut(margin + line, width) for line in _folded_body(entry, styles)]
+        body += _refusal(entry, margin, width, styles)
+    return [*lines, *body]
+
+
+def _refusal(entry: Called, margin: Text, width: int, styles: Styles) -> list[Text]:
+    """Why a call was kept from running, all of it: this is what the model has to go by, too."""
+    if entry.result is None or entry.status not in (Status.BLOCKED, Status.DENIED):
+        return []
+    return _beside(margin, Text(clean(entry.result.error or ""), _style(styles, "blocked")), width)
 
 
 def _remarks(entry: Called) -> Iterable[str]:
@@ -141,23 +149,22 @@ def _folded_body(entry: Called, styles: Styles) -> list[Text]:
         lines = [diff_text(line, styles) for line in changes[:_FOLDED_DIFF]]
         if len(changes) > _FOLDED_DIFF:
             lines.append(Text(f"… {len(changes) - _FOLDED_DIFF} more lines", _style(styles, "quiet")))
-    if result is None:
+    if result is None or entry.status in (Status.BLOCKED, Status.DENIED):
         return lines
     if result.error is not None:
-        style = "blocked" if entry.status in (Status.BLOCKED, Status.DENIED) else "failed"
-        return [*lines, Text(one_line(result.error, 400), _style(styles, style))]
+        return [*lines, Text(one_line(result.error, 400), _style(styles, "failed"))]
     if entry.call.name == "think":
         return lines
-    return [*lines, _summary(result.output, styles)]
+    return [*lines, Text(_summary(result.output, last=entry.call.name in COMMANDS), _style(styles, "quiet"))]
 
 
-def _summary(output: str, styles: Styles) -> Text:
-    shown, hidden = clip(output.strip("\n"), 1)
-    more = f"  (+{hidden} line{'s' * (hidden > 1)})" if hidden else ""
-    text = Text(f"{one_line(shown, 400) or 'done'}", _style(styles, "quiet"))
-    if more:
-        text.append(more, _style(styles, "quiet"))
-    return text
+def _summary(output: str, *, last: bool) -> str:
+    """Return one line of an output, of a command the last one, and how many more there are."""
+    found = [line for line in output.split("\n") if line.strip()]
+    if len(found) < 2:
+        return one_line("".join(found), 400) or "done"
+    more = f"({len(found) - 1} more line{'s' * (len(found) > 2)})"
+    return f"{one_line(found[-1 if last else 0], 400)}  {more}"
 
 
 def _open_body(entry: Called, styles: Styles) -> list[Text]:

@@ -17,7 +17,7 @@ from chimera.tui.status import duration, tokens
 __all__ = ["scoreboard"]
 
 _HEAD = ("state", "tests", "time", "tokens", "cost", "blocks", "files")
-_WIDTHS = (10, 6, 7, 7, 8, 6, 5)
+_WIDTHS = (9, 6, 6, 6, 8, 6, 5)
 _COLOURS = {"finished": "done", "failed": "failed", "cancelled": "warning", "passed": "done", "asks you": "warning"}
 
 
@@ -27,7 +27,7 @@ def scoreboard(state: AppState, width: int, styles: Mapping[str, Style]) -> Text
     scores = {score.name: score for score in state.scores()}
     if not scores:
         return Text()
-    room = max(8, width - sum(_WIDTHS) - 2 * len(_WIDTHS) - 5)
+    room = max(8, width - sum(_WIDTHS) - len(_WIDTHS) - 5)
     room = min(room, max(cell_len(name) for name in scores))
     best = next((name for name, score in scores.items() if score.won), None) if not state.running else None
     quiet = styles.get("quiet", Style.null())
@@ -45,7 +45,7 @@ def _line(label: str, cells: tuple[str, ...], styles: Mapping[str, Style], style
     line = Text(label, style)
     for number, (cell, width) in enumerate(zip(cells, _WIDTHS, strict=True)):
         text = f"{cell:<{width}}" if number < 2 else f"{cell:>{width}}"
-        line.append("  ")
+        line.append(" ")
         line.append(text, styles.get(_COLOURS.get(cell, ""), Style.null()))
     return line
 

@@ -57,7 +57,7 @@ class TimelineScreen(ModalScreen[None]):
         yield table
         with VerticalScroll(id="timeline-detail"):
             yield Static(id="timeline-text")
-        yield Static("Enter: to the detail and back · Esc: close", id="timeline-hint")
+        yield Static("Enter: to the detail and back · x: no filter · Esc: close", id="timeline-hint")
 
     def on_mount(self) -> None:
         table = self.query_one(DataTable)

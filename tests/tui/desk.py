@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import Any, ClassVar
+from typing import Any
 
 from chimera.assembly.driver import AgentDriver
 from chimera.assembly.settings import Settings
@@ -15,6 +15,7 @@ from chimera.events import EventBus
 from chimera.permissions import RuleSet, policy_for_mode
 from chimera.plugins import PluginManager
 from chimera.providers.faux import FauxProvider, Script
+from chimera.tools._base import object_schema
 from chimera.tui.app import ChimeraApp
 from chimera.tui.entries import Remark
 from chimera.tui.state import AppState
@@ -30,7 +31,7 @@ class Wait(BaseTool):
 
     name = "wait"
     description = "wait"
-    parameters: ClassVar[dict[str, Any]] = {"type": "object", "properties": {}}
+    parameters = object_schema({})
     effect = "read"
 
     def __init__(self) -> None:

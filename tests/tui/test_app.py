@@ -378,7 +378,8 @@ async def test_without_a_bus_decisions_and_tokens_come_with_the_events(tmp_path:
 async def test_a_loop_that_reads_nothing_meanwhile_gets_it_as_the_next_turn(tmp_path: Path) -> None:
     wait = Wait()
     desk = Desk(
-        tmp_path, ["1. wait", {"tool_calls": [{"name": "wait"}]}, "One.", "1. next", "Two.", "Three."], mode="yolo", with_bus=False,
+        tmp_path, ["1. wait", {"tool_calls": [{"name": "wait"}]}, "One.", "1. next", "Two.", "Three."],
+        mode="yolo", with_bus=False,
         agent_options={"extra_tools": [wait], "loop": "plan-execute"},
     )  # fmt: skip
     async with desk.app.run_test(size=SIZE) as pilot:

@@ -40,7 +40,9 @@ def test_a_call_is_one_line_and_a_summary() -> None:
     call = ToolCall("1", "bash", {"command": "ls\n-l"})
     assert lines(Called(call)) == ["", "● bash  ls -l"]
     assert lines(done(call)) == ["", "✓ bash  ls -l", "  done"]
-    assert lines(done(call, "one\ntwo\nthree\n")) == ["", "✓ bash  ls -l", "  one  (+2 lines)"]
+    assert lines(done(call, "one\ntwo\nthree\n")) == ["", "✓ bash  ls -l", "  three  (2 more lines)"]
+    reading = ToolCall("1", "read_file", {"path": "a"})
+    assert lines(done(reading, "one\n\ntwo\n")) == ["", "✓ read_file  a", "  one  (1 more line)"]
     assert lines(done(call, "", "exit code 1", Status.FAILED)) == ["", "✗ bash failed  ls -l", "  exit code 1"]
 
 
@@ -56,6 +58,13 @@ def test_a_call_that_was_stopped_says_so_in_a_word(status: Status) -> None:
     entry = done(ToolCall("1", "bash", {"command": "rm"}), "", "Blocked by interceptor: no", status)
     entry.remarks.append("blocked by gate: no")
     assert lines(entry) == ["", f"⊘ bash {status.upper()}  rm", "  Blocked by interceptor: no"]
+    entry.result = ToolResult("", "Blocked by interceptor: " + "because " * 10)
+    assert lines(entry, 40)[2:] == [
+        "  Blocked by interceptor: because",
+        "  because because because because",
+        "  because because because because",
+        "  because",
+    ]
 
 
 def test_an_edit_is_a_difference() -> None:
