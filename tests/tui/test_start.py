@@ -1,0 +1,119 @@
+"""The program as a person runs it: the real command on a real terminal, by keys and by what stands on the screen."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chimera.assembly.settings import load_settings
+from tests.cli.child import Terminal, command, environment, script
+
+PATIENCE = 40.0
+CHECK = {"tool_calls": [{"name": "bash", "arguments": {"command": "echo from-the-shell"}}]}
+SLOW = {"tool_calls": [{"name": "bash", "arguments": {"command": "until test -e go-on; do sleep 0.05; done"}}]}
+
+
+class Tmux:
+    """A terminal of 80 x 24 that can be looked at."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._socket = str(folder / "tmux.socket")
+
+    def run(self, *words: str) -> str:
+        done = subprocess.run(
+            ["tmux", "-S", self._socket, "-f", "/dev/null", *words],
+            capture_output=True, text=True, check=True, timeout=PATIENCE, env=environment(TERM="xterm-256color"),
+        )  # fmt: skip
+        return done.stdout
+
+    def start(self, *words: str) -> None:
+        line = " ".join(f"'{word}'" for word in command(*words))
+        keeping = f"cd '{self.folder}' && {line}; echo exit-code $?; exec cat"
+        self.run("new-session", "-d", "-x", "80", "-y", "24", f'sh -c "{keeping}"')
+
+    def keys(self, *keys: str) -> None:
+        self.run("send-keys", *keys)
+
+    def say(self, text: str) -> None:
+        self.run("send-keys", "-l", text)
+        self.keys("Enter")
+
+    def expect(self, pattern: str) -> str:
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            screen = self.run("capture-pane", "-p")
+            if re.search(pattern, screen):
+                return screen
+            time.sleep(0.05)
+        raise AssertionError(f"{pattern!r} never came; the screen is\n{screen}")
+
+    def close(self) -> None:
+        subprocess.run(["tmux", "-S", self._socket, "kill-server"], capture_output=True, check=False, timeout=PATIENCE)
+
+
+@pytest.fixture
+def tmux(tmp_path: Path) -> Iterator[Tmux]:
+    if shutil.which("tmux") is None:
+        pytest.skip("tmux is not installed")
+    terminal = Tmux(tmp_path)
+    yield terminal
+    terminal.close()
+
+
+@pytest.mark.tmux
+def test_a_whole_task_with_an_approval_a_steer_and_a_resume(tmux: Tmux, tmp_path: Path) -> None:
+    model = script(tmp_path, [CHECK, SLOW, "All is done."])
+    tmux.start("code", "--model", model)
+    tmux.expect("Ctrl-T decisions")
+    tmux.say("do the whole task")
+    tmux.expect("May this run\\? bash")
+    tmux.keys("p")
+    tmux.expect("until test -e go-on")
+    tmux.keys("y")
+    tmux.expect("● bash  until test")
+    tmux.say("be careful")
+    tmux.expect("» be careful  \\(read before the next answer\\)")
+    (tmp_path / "go-on").write_text("")
+    screen = tmux.expect("All is done.")
+    assert "» be careful" in screen
+    tmux.keys("C-t")
+    assert re.search(r"approved\s+bash", tmux.expect("2 decisions"))
+    tmux.keys("Escape")
+    tmux.expect("All is done.")
+    tmux.keys("C-d")
+    tmux.expect("exit-code 0")
+    assert load_settings(tmp_path).permissions.allow == ("bash(echo from-the-shell)",)
+    tmux.run("kill-server")
+    model = script(tmp_path, ["I remember."])
+    tmux.start("code", "--model", model, "--resume")
+    tmux.expect("All is done.")
+    tmux.say("what did we do?")
+    tmux.expect("I remember.")
+    tmux.keys("C-c")
+    tmux.expect("exit-code 0")
+
+
+def test_the_full_screen_opens_and_a_signal_closes_it(tmp_path: Path) -> None:
+    with Terminal("code", "--model", script(tmp_path, ["x"]), cwd=tmp_path, COLORFGBG="0;15") as terminal:
+        terminal.expect("Ctrl-T decisions")
+        os.kill(terminal.pid, signal.SIGTERM)
+        assert terminal.end() == 143
+
+
+def test_plain_is_line_by_line(tmp_path: Path) -> None:
+    with Terminal("code", "--plain", "--model", script(tmp_path, ["Hello."]), cwd=tmp_path) as terminal:
+        terminal.expect("> ")
+        terminal.enter("hi")
+        terminal.expect("Hello.")
+        terminal.enter("/exit")
+        assert terminal.end() == 0
+    assert "Ctrl-T" not in terminal.text
