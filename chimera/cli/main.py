@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 from chimera.cli.exits import INTERRUPTED, LEGEND, USAGE
-from chimera.cli.options import CodeOptions, Format, Mode, Output, with_values
+from chimera.cli.options import CodeOptions, Format, Kind, Mode, Output, with_values
 from chimera.errors import ChimeraError
 
 __all__ = ["app", "main"]
@@ -28,7 +28,7 @@ app = typer.Typer(
     context_settings=_CONTEXT,
 )
 plugins_app = typer.Typer(
-    help="Look at the plugins that can be loaded.", no_args_is_help=True, context_settings=_CONTEXT
+    help="Look at the plugins that can be loaded, and make new ones.", no_args_is_help=True, context_settings=_CONTEXT
 )
 app.add_typer(plugins_app, name="plugins")
 sessions_app = typer.Typer(
@@ -198,6 +198,32 @@ def show_plugin(
     from chimera.cli.plugins import show_plugin as run
 
     raise typer.Exit(run(name, project))
+
+
+@plugins_app.command("new", epilog=LEGEND)
+def new_plugin(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the plugin is called.")],
+    kind: Annotated[Kind, typer.Option(help="What it does.")] = Kind.GATE,
+    project: _Project = Path(),
+) -> None:
+    """Write a plugin to begin with, and a test that passes, into the project's .chimera/plugins folder."""
+    from chimera.cli.plugins_new import new_plugin as run
+
+    raise typer.Exit(run(name, kind, project))
+
+
+@plugins_app.command("check", epilog=LEGEND)
+def check_plugin(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A plugin's file, or its folder.")],
+) -> None:
+    """Try a plugin in a process of its own: load it, run a scripted conversation under it, swap it, and unload it.
+
+    Tells what it registers and decides, and exits with 1 for what is wrong: failures, slow interceptors, functions that
+    nobody awaits, and what it leaves behind.
+    """
+    from chimera.cli.plugins_check import check_plugin as run
+
+    raise typer.Exit(run(path))
 
 
 _SessionId = Annotated[str, typer.Argument(metavar="ID", help="The session's id, the beginning of one, or latest.")]

@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 
-__all__ = ["BEST", "LATEST", "CodeOptions", "Format", "Mode", "Output", "with_values"]
+__all__ = ["BEST", "LATEST", "CodeOptions", "Format", "Kind", "Mode", "Output", "with_values"]
 
 LATEST = "latest"
 """In place of the id of a session: the one of this project that was used last."""
@@ -29,6 +29,14 @@ class Format(StrEnum):
 
     JSON = "json"
     MARKDOWN = "markdown"
+
+
+class Kind(StrEnum):
+    """What a new plugin does."""
+
+    GATE = "gate"
+    REDACTOR = "redactor"
+    REWRITER = "rewriter"
 
 
 class Mode(StrEnum):

@@ -23,7 +23,7 @@ from chimera.plugins.handover import hand_over
 from chimera.plugins.ledger import Owner, Transaction
 from chimera.plugins.making import Loaded, check_importable, make, name_of, remake
 from chimera.plugins.registry import INTERCEPTOR_SEAMS, ComponentRegistry, PluginExtensionRegistry, Skill
-from chimera.plugins.sources import Source, find_sources
+from chimera.plugins.sources import Source, find_sources, source_at
 
 if TYPE_CHECKING:
     from chimera.plugins.watching import PluginWatch
@@ -99,6 +99,15 @@ class PluginManager:
         with self._lock:
             source = self._source(name)
             return self._activate(name, lambda: make(source, options), source.place, source, options)
+
+    def load_file(self, path: str | Path, **options: Any) -> BasePlugin:
+        """Load the plugin in a file, or in a folder with an `__init__.py`, wherever it lies, and return it.
+
+        Raises `PluginError` as `load` does.
+        """
+        source = source_at(Path(path))
+        with self._lock:
+            return self._activate(source.name, lambda: make(source, options), source.place, source, options)
 
     def load_plugin(self, plugin: BasePlugin) -> BasePlugin:
         """Load a plugin that was made already, and return it.

@@ -18,7 +18,7 @@ from chimera.errors import PluginError
 from chimera.plugins.base import BasePlugin
 from chimera.plugins.fresh import FreshLoader, FreshModules
 
-__all__ = ["GROUP", "EntryPointSource", "FileSource", "Source", "find_sources"]
+__all__ = ["GROUP", "EntryPointSource", "FileSource", "Source", "find_sources", "source_at"]
 
 GROUP = "chimera.plugins"
 _NAME = re.compile(r"\w[\w.-]*\Z")
@@ -94,6 +94,15 @@ def find_sources(folders: Iterable[Path]) -> dict[str, list[Source]]:
         for source in _in_folder(folder):
             found.setdefault(source.name, []).append(source)
     return found
+
+
+def source_at(path: Path) -> FileSource:
+    """Return the source of a plugin in a file or a folder. Raises `PluginError` when there is none."""
+    path = path.absolute()
+    file = path / "__init__.py" if path.is_dir() else path
+    if not file.is_file() or file.suffix != ".py":
+        raise PluginError(f"{path} is no plugin: that is a file that ends in .py, or a folder with an __init__.py")
+    return FileSource(file.parent.name if file.name == "__init__.py" else file.stem, file)
 
 
 def _distinct(points: Iterable[EntryPoint]) -> list[EntryPoint]:
