@@ -20,7 +20,7 @@ from chimera.core.tool import BaseTool
 from chimera.providers.faux import FauxProvider
 from chimera.types import ToolResult
 
-__all__ = ["driver_of", "records_of", "run_turns"]
+__all__ = ["driver_of", "path_of", "records_of", "run_turns"]
 
 LONG = "what it found, in many words, é 🜨 " * 60
 DIFFERING = ("at", "created", "id", "duration_ms", "project")
@@ -67,6 +67,12 @@ def run_turns(driver: AgentDriver, turns: range, seen: Callable[[], object]) -> 
 
     for number in turns:
         asyncio.run(turn(number))
+
+
+def path_of(driver: AgentDriver) -> Path:
+    """Return the file that the driver is recorded in."""
+    assert driver.journal is not None
+    return driver.journal.path
 
 
 def records_of(path: Path) -> list[dict[str, Any]]:
