@@ -80,7 +80,8 @@ async def async_drive(
 
     When `cancellation` is cancelled, whatever is awaited is given up and `RunCancelled` is thrown into the generator.
     """
-    step: Any = effects.send
+    send: Any = effects.send
+    step = send
     answer: Any = None
     watcher = _watcher(cancellation)
     try:
@@ -90,9 +91,10 @@ async def async_drive(
             except StopIteration as stop:
                 yield Returned(stop.value)
                 return
-            step, answer = effects.send, None
+            step = send
             if type(effect) is Emit:
                 yield effect.item
+                answer = None
                 continue
             try:
                 if type(effect) is WireCall and effect.on_chunk is not None:
@@ -155,6 +157,8 @@ def _perform(effect: Any) -> Any:
 async def _perform_async(effect: Any) -> Any:
     kind = type(effect)
     if kind is RunVetted:
+        if len(effect.calls) == 1:
+            return [await _run_tool_async(effect.calls[0])]
         return await _run_tools(effect.calls)
     if kind is WireCall:
         if not _is_asynchronous(effect.provider):
@@ -253,8 +257,6 @@ def _run_tool(vetted: VettedCall) -> ToolResult:
 
 
 async def _run_tools(calls: Sequence[VettedCall]) -> list[ToolResult]:
-    if len(calls) == 1:
-        return [await _run_tool_async(calls[0])]
     tasks = [asyncio.ensure_future(_run_tool_async(vetted)) for vetted in calls]
     try:
         return list(await asyncio.gather(*tasks))
@@ -302,13 +304,13 @@ def _failed(exc: BaseException) -> ToolResult:
     return ToolResult("", f"{type(exc).__name__}: {text}" if text else type(exc).__name__)
 
 
-async def _interruptible(awaitable: Awaitable[T], cancellation: CancellationToken | None) -> T:
-    """Await, unless `cancellation` is cancelled first: then the awaited work is cancelled and `RunCancelled` raised.
+def _interruptible(awaitable: Awaitable[T], cancellation: CancellationToken | None) -> Awaitable[T]:
+    """Await, unless `cancellation` is cancelled first: then the awaited work is cancelled and `RunCancelled` raised."""
+    return awaitable if cancellation is None else _watched(awaitable, cancellation)
 
-    The method of `asyncio.timeout`: the running task cancels itself and takes the cancellation back.
-    """
-    if cancellation is None:
-        return await awaitable
+
+async def _watched(awaitable: Awaitable[T], cancellation: CancellationToken) -> T:
+    """The method of `asyncio.timeout`: the running task cancels itself and takes the cancellation back."""
     task = asyncio.current_task()
     assert task is not None
     loop = asyncio.get_running_loop()

@@ -59,20 +59,16 @@ def provider_call_flow(
     if blocked is not None:
         raise ProviderCallBlocked(blocked, "provider_request")
     if run.heard:
-        yield from _announce_request(run, effective)
+        run.note(LoopEventType.STREAM_START, effective.model)
+        if run.notes:
+            yield from run.flush()
+        run.publish(ModelRequestEvent, model=effective.model, messages=len(effective.messages))
     headers = model = None
     if effective is not request:
         headers = effective.headers if own is not None and effective.headers != own else None
         model = effective.model if effective.model != request.model else None
     response: Response = yield WireCall(provider, effective, headers, model, on_chunk)
     return response
-
-
-def _announce_request(run: Run, request: ProviderRequest) -> Generator[Effect, Any, None]:
-    run.note(LoopEventType.STREAM_START, request.model)
-    if run.notes:
-        yield from run.flush()
-    run.publish(ModelRequestEvent, model=request.model, messages=len(request.messages))
 
 
 class Judged(NamedTuple):
