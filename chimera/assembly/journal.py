@@ -70,10 +70,10 @@ class Journal:
     of what a policy took out. Reasons are scrubbed of secrets.
     """
 
-    def __init__(self, descriptor: int, path: Path, session: Session, size: int) -> None:
+    def __init__(self, descriptor: int, size: int, session: Session) -> None:
         """Use `create` or `resume`."""
         self.id = session.id
-        self.path = path
+        self.path = session.path
         self.project = session.project
         self.model = session.model
         self.lane = session.lane
@@ -111,16 +111,11 @@ class Journal:
         session = Session(chosen, path, where, model, datetime.fromisoformat(header["created"]), lane=lane)
         try:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
-            journal = cls(_locked(os.open(path, _NEW | _ALWAYS, 0o600), path), path, session, 0)
+            return cls(*_begun(path, encode(header)), session)
         except FileExistsError:
             raise ConfigError(f"the session {chosen} exists already: {path}") from None
         except OSError as problem:
             raise OutsideError(f"no session can be recorded in {place}: {problem.strerror}") from problem
-        journal._put(header)
-        if journal.problem is not None:
-            journal.close()
-            raise OutsideError(journal.problem)
-        return journal
 
     @classmethod
     def resume(cls, path: str | Path, *, model: str | None = None) -> Journal:
@@ -141,7 +136,7 @@ class Journal:
         except BaseException:
             os.close(descriptor)
             raise
-        journal = cls(descriptor, path, session, size)
+        journal = cls(descriptor, size, session)
         journal._used = True
         journal._mend()
         if model is not None:
@@ -232,9 +227,7 @@ class Journal:
     def _write(self, data: bytes) -> None:
         assert self._descriptor is not None
         try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
+            _write_all(self._descriptor, data)
         except BaseException as problem:
             self._take_back(problem)
             if not isinstance(problem, OSError):
@@ -259,6 +252,28 @@ class Journal:
 def _new_id() -> str:
     """Return an id that sorts by time and that no other process makes."""
     return f"{datetime.now():%Y%m%d-%H%M%S}-{os.urandom(3).hex()}"
+
+
+def _begun(path: Path, header: bytes) -> tuple[int, int]:
+    """Make the file, and return its descriptor and size. It gets its name once its first record is in it, so that a
+    process that is killed meanwhile leaves no session that cannot be read. Raises `OSError`."""
+    unnamed = path.with_name(f".{path.name}.new")
+    descriptor = _locked(os.open(unnamed, _NEW | _ALWAYS, 0o600), path)
+    try:
+        _write_all(descriptor, header)
+        path.hardlink_to(unnamed)  # unlike a renaming, it replaces nothing
+    except BaseException:
+        os.close(descriptor)
+        raise
+    finally:
+        unnamed.unlink()
+    return descriptor, len(header)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 def _locked(descriptor: int, path: Path) -> int:
