@@ -48,6 +48,20 @@ class ApprovalAsked(Message):
         self.question = question
 
 
+class Line(Static):
+    """Text that is drawn again only when it has changed."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id, markup=False)
+        self._shown = Text()
+
+    def put(self, text: str | Text) -> None:
+        shown = Text(clean(text)) if isinstance(text, str) else text
+        if shown != self._shown or shown.spans != self._shown.spans:
+            self._shown = shown
+            self.update(shown)
+
+
 class ChimeraApp(App[int]):
     """One or several lanes on a terminal. Exits with an exit code."""
 
@@ -79,26 +93,26 @@ class ChimeraApp(App[int]):
         self.lanes: Lanes = Lanes(state, show) if course is None else RacingLanes(state, show, course)
         self.slash = Slash(self)
         self.utc = utc
+        self.board = Line(id="scoreboard")
+        self.transcript = Transcript(id="transcript")
+        self.waiting, self.working, self.status = Line(id="waiting"), Line(id="working"), Line(id="status")
+        self.completions = Completions(id="completions")
+        self.prompt = Prompt(state.history, self.completions, id="prompt")
         self._typed_at = 0.0
         self._asking = False
         self._notice = ""
         self._files: list[str] = []
-        self._scores = Text()
 
     def compose(self) -> ComposeResult:
-        yield Static(id="scoreboard")
-        yield Transcript(id="transcript")
-        yield Static(id="waiting", markup=False)
-        yield Static(id="working", markup=False)
-        completions = Completions(id="completions")
-        yield completions
-        yield Prompt(self.state.history, completions, id="prompt")
-        yield Static(id="status", markup=False)
+        yield self.board
+        yield self.transcript
+        yield self.waiting
+        yield self.working
+        yield self.completions
+        yield self.prompt
+        yield self.status
 
     def on_mount(self) -> None:
-        self.transcript = self.query_one(Transcript)
-        self.prompt = self.query_one(Prompt)
-        self.completions = self.query_one(Completions)
         self.transcript.show(self.state.lane)
         self.prompt.focus()
         self.theme_changed_signal.subscribe(self, lambda _: self.call_after_refresh(self.transcript.restyle))
@@ -126,15 +140,18 @@ class ChimeraApp(App[int]):
     def show_lines(self) -> None:
         """Show the lines around the prompt."""
         lane = self.state.lane
-        self._show_scores()
+        if not self.status.is_attached:  # the app is closing
+            return
+        scores = scoreboard(self.state, self.size.width - 2, self.transcript.styles_of_parts)
+        self.board.put(scores)
+        self.board.display = bool(scores)
         working = working_line(lane, self.state.clock())
-        line = self.query_one("#working", Static)
-        self._put("working", self._notice or working or (_AFTER_RACE if self._scores else _REST))
-        line.set_class(not working, "rest")
-        self._put("status", status_line(self.state, self.size.width - 2))
+        self.working.put(self._notice or working or (_AFTER_RACE if scores else _REST))
+        self.working.set_class(not working, "rest")
+        self.status.put(status_line(self.state, self.size.width - 2))
         waiting = "\n".join(f"» {one_line(text, 200)}  (read before the next answer)" for text in lane.waiting)
-        self._put("waiting", waiting)
-        self.query_one("#waiting").display = bool(waiting)
+        self.waiting.put(waiting)
+        self.waiting.display = bool(waiting)
 
     def notice(self, text: str) -> None:
         """Show a remark above the prompt until the next key."""
@@ -219,7 +236,8 @@ class ChimeraApp(App[int]):
 
     def leave(self, code: int) -> None:
         """End the app; what runs is cancelled."""
-        self.lanes.asking.give_up()
+        if self.state.running:
+            self.lanes.cancel(everywhere=True)
         self.exit(code)
 
     def _show_question(self, question: Question) -> bool:
@@ -267,19 +285,3 @@ class ChimeraApp(App[int]):
 
     def _read_files(self) -> None:
         self._files = project_files(self.lanes.asking.root)
-
-    def _show_scores(self) -> None:
-        table = scoreboard(self.state, self.size.width - 2, self.transcript.styles_of_parts)
-        board = self.query_one("#scoreboard", Static)
-        if table != self._scores:
-            self._scores = table
-            board.update(table)
-        board.display = bool(table)
-
-    def _put(self, name: str, text: str) -> None:
-        """Show a line, when it is another one than before."""
-        line = self.query_one(f"#{name}", Static)
-        shown = clean(text)
-        if getattr(line, "shown", None) != shown:
-            line.update(shown)
-            line.shown = shown  # type: ignore[attr-defined]

@@ -112,13 +112,13 @@ async def test_one_lane_works(tmp_path: Path, name: str, size: tuple[int, int], 
         desk.now += 12
         await typed(pilot, "and run the tests", "enter")
         await settle(pilot)
-        check_picture(desk.app, name, tmp_path)
+        await check_picture(pilot, name, tmp_path)
 
 
 async def test_a_call_is_blocked(tmp_path: Path) -> None:
     async with scene(tmp_path, [EDIT, "The edit is made; I leave the installer alone."], WIDE) as (desk, pilot, _):
         await wait_for(pilot, lambda: not desk.app.state.running)
-        check_picture(desk.app, "blocked", tmp_path)
+        await check_picture(pilot, "blocked", tmp_path)
 
 
 @pytest.mark.parametrize(("name", "size"), [("approval", WIDE), ("approval-80x24", SMALL)])
@@ -127,7 +127,7 @@ async def test_a_rewritten_call_asks(tmp_path: Path, name: str, size: tuple[int,
         await wait_for(pilot, lambda: isinstance(desk.app.screen, ApprovalScreen))
         desk.now += 3
         await settle(pilot)
-        check_picture(desk.app, name, tmp_path)
+        await check_picture(pilot, name, tmp_path)
 
 
 @pytest.mark.parametrize(("name", "size"), [("timeline", WIDE), ("timeline-80x24", SMALL)])
@@ -143,15 +143,15 @@ async def test_the_timeline(tmp_path: Path, name: str, size: tuple[int, int]) ->
         ]
         await pilot.press("ctrl+t", "up")
         await settle(pilot)
-        check_picture(desk.app, name, tmp_path)
+        await check_picture(pilot, name, tmp_path)
 
 
 async def test_without_colour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    async with scene(tmp_path, [EDIT, WAIT, "Done."], SMALL) as (desk, pilot, wait):
+    async with scene(tmp_path, [EDIT, WAIT, "Done."], SMALL) as (_, pilot, wait):
         await wait_for(pilot, wait.begun.is_set)
         await settle(pilot)
-        check_picture(desk.app, "no-colour", tmp_path)
+        await check_picture(pilot, "no-colour", tmp_path)
 
 
 async def test_at_the_beginning(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ async def test_at_the_beginning(tmp_path: Path) -> None:
         desk.app.prompt.cursor_blink = False
         await pilot.press("/")
         await settle(pilot)
-        check_picture(desk.app, "commands-80x24", tmp_path)
+        await check_picture(pilot, "commands-80x24", tmp_path)
     desk.close()
 
 
@@ -202,7 +202,7 @@ async def test_three_lanes_with_their_scores(tmp_path: Path, name: str, size: tu
     async with app.run_test(size=size) as pilot:
         app.prompt.cursor_blink = False
         await settle(pilot)
-        check_picture(app, name, tmp_path)
+        await check_picture(pilot, name, tmp_path)
 
 
 async def test_what_a_lane_did(tmp_path: Path) -> None:
@@ -213,4 +213,4 @@ async def test_what_a_lane_did(tmp_path: Path) -> None:
         await settle(pilot)
         app.push_screen(DiffScreen("opus-mini", diff))
         await settle(pilot)
-        check_picture(app, "diff-80x24", tmp_path)
+        await check_picture(pilot, "diff-80x24", tmp_path)

@@ -63,3 +63,16 @@ def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / ".chimera").write_text("a file")
     with pytest.raises(ConfigError):
         allow_in_project(tmp_path, ["deploy"])
+
+
+def test_settings_elsewhere_are_written_where_they_are(tmp_path: Path) -> None:
+    """A link to settings that are shared stays a link."""
+    shared = tmp_path / "shared.toml"
+    shared.write_text("model = 'm'\n")
+    project = tmp_path / "shop"
+    (project / ".chimera").mkdir(parents=True)
+    (project / ".chimera" / "config.toml").symlink_to(shared)
+    assert allow_in_project(project, ["deploy"]) == shared
+    assert (project / ".chimera" / "config.toml").is_symlink()
+    assert load_settings(project).permissions.allow == ("deploy",)
+    assert load_settings(project).model == "m"
