@@ -157,6 +157,8 @@ class Repl:
         for path in session.settings.files:
             here = path.is_relative_to(session.project)
             self._screen.note(f"settings {path.relative_to(session.project) if here else path}")
+        if agent.history and agent.journal is not None:
+            self._screen.note(f"session {agent.journal.id} goes on after {len(agent.history)} messages")
         self._screen.note("/help lists the commands; a \\ at the end of a line continues it")
         self._console.print()
 

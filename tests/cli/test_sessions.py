@@ -162,6 +162,7 @@ def test_a_conversation_is_recorded_and_gone_on_with(tmp_path: Path) -> None:
         assert terminal.end() == OK
     assert {info.title for info in list_sessions()} == {"hello there", "and hello again"}
     with Terminal("code", "--plain", "--resume", cwd=tmp_path) as terminal:
+        terminal.expect("goes on after 2 messages")
         terminal.expect("> ")
         terminal.enter("still there?")
         terminal.expect("Hello you.")
