@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from chimera.cli.exits import OK
 from chimera.cli.screen import make_console, print_beside
 from chimera.providers.factory import DEFAULT_MODELS
-from chimera.providers.local_models import KNOWN_MODELS, installed_models, pull_model
+from chimera.providers.local_models import KNOWN_MODELS, installed_models, known_model, pull_model
 from chimera.providers.local_probe import USUAL_PORTS, FoundServer, find_servers
 from chimera.text import clean
 
@@ -105,7 +105,7 @@ def _files() -> Iterator[Choice]:
 
 def _spec(path: Path) -> str:
     """Return what `--model` takes for a file."""
-    known = next((known for known in KNOWN_MODELS.values() if known.file == path.name), None)
+    known = known_model(path)
     if known is None:
         return f"local:{path}"
     return "local" if known is next(iter(KNOWN_MODELS.values())) else f"local:{known.name}"

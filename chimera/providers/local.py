@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from chimera.errors import ConfigError, MissingExtraError, ProviderError
 from chimera.providers.compatible import OpenAICompatibleProvider, ToolCalling
-from chimera.providers.local_models import find_model
+from chimera.providers.local_models import find_model, known_model
 from chimera.providers.local_probe import get_json
 
 __all__ = ["LocalProvider", "LocalServer", "create_local_provider"]
@@ -46,8 +46,12 @@ def create_local_provider(
     for package in ("xllamacpp", "openai"):
         if find_spec(package) is None:
             raise MissingExtraError("a model on this machine", "local")
+    path = find_model(name, environ)
+    known = known_model(path)
     server = LocalServer(
-        find_model(name, environ),
+        path,
+        longest_answer=known.longest_answer if known else None,
+        sampling=known.sampling if known else {},
         context=_number(environ, "CHIMERA_LOCAL_CONTEXT") or DEFAULT_CONTEXT,
         threads=_number(environ, "CHIMERA_LOCAL_THREADS"),
         say=_to_stderr,
@@ -80,8 +84,10 @@ class LocalServer:
 
     Everything is served below a path that nobody can guess, so that neither other users of the machine nor pages in a
     browser can use the server. `context` is the number of tokens that conversations may hold, together; the model's own
-    limit may be lower. Half of the processors are used where `threads` says nothing. `say` is told, in a few words, how
-    the start goes. Raises `ProviderError` when the model cannot be loaded.
+    limit may be lower. Half of the processors are used where `threads` says nothing. No answer has more tokens than
+    `longest_answer`, by default a quarter of the context; `sampling` sets llama.cpp's sampling parameters where calls
+    leave them open. `say` is told, in a few words, how the start goes. Raises `ProviderError` when the model cannot be
+    loaded.
     """
 
     def __init__(
@@ -90,6 +96,8 @@ class LocalServer:
         *,
         context: int = DEFAULT_CONTEXT,
         threads: int | None = None,
+        longest_answer: int | None = None,
+        sampling: Mapping[str, float] | None = None,
         say: Say = lambda text: None,
     ) -> None:
         prefix = f"/{secrets.token_hex(16)}"
@@ -97,7 +105,8 @@ class LocalServer:
             "model": str(model.absolute()),
             "prefix": prefix,
             "context": context,
-            "longest_answer": max(1, context // 4),
+            "longest_answer": longest_answer or max(1, context // 4),
+            "sampling": dict(sampling or {}),
             "lanes": _LANES,
             "threads": threads or max(1, (os.cpu_count() or 2) // 2),
             "parent": os.getpid(),

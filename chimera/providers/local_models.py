@@ -10,14 +10,14 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
 from chimera.errors import ConfigError, OutsideError
 
-__all__ = ["KNOWN_MODELS", "KnownModel", "find_model", "installed_models", "models_folder", "pull_model"]
+__all__ = ["KNOWN_MODELS", "KnownModel", "find_model", "installed_models", "known_model", "models_folder", "pull_model"]
 
 _VARIABLE = "CHIMERA_MODELS_DIR"
 _BLOCK = 1 << 20
@@ -27,7 +27,11 @@ Say = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """A model whose file a package of the Python package index carries. `size` is that of the file in bytes."""
+    """A model whose file a package of the Python package index carries. `size` is that of the file in bytes.
+
+    `sampling` holds what llama.cpp is told about choosing tokens where a call says nothing, and `longest_answer` how
+    many of them an answer may have.
+    """
 
     name: str
     file: str
@@ -37,6 +41,8 @@ class KnownModel:
     size: int
     sha256: str
     about: str
+    sampling: Mapping[str, float] = field(default_factory=dict)
+    longest_answer: int | None = None
 
     @property
     def requirement(self) -> str:
@@ -55,6 +61,9 @@ KNOWN_MODELS = {
             size=98_362_432,
             sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
             about="135 million parameters, Apache-2.0: can talk, cannot code",
+            # Without this it says the same sentence over and over.
+            sampling={"dry_multiplier": 0.8, "dry_allowed_length": 3, "dry_penalty_last_n": 256},
+            longest_answer=256,
         ),
     )
 }
@@ -90,6 +99,11 @@ def find_model(name: str = "", environ: Mapping[str, str] | None = None) -> Path
         f"the model {known.name} is not on this machine yet. Get it once ({known.size / 1e6:.0f} MB) with: "
         f"chimera models pull {known.name}"
     )
+
+
+def known_model(path: Path) -> KnownModel | None:
+    """Return what is known of a file with this name."""
+    return next((known for known in KNOWN_MODELS.values() if known.file == path.name), None)
 
 
 def pull_model(

@@ -87,6 +87,8 @@ def _serve(options: Mapping[str, Any]) -> Any:
     params.n_predict = options["longest_answer"]
     params.n_parallel, params.kv_unified = options["lanes"], True
     params.cpuparams.n_threads = options["threads"]
+    for name, value in options["sampling"].items():
+        setattr(params.sampling, name, value)
     params.cache_ram_mib = _PROMPT_CACHE_MIB
     params.verbosity = _ERRORS_ONLY
     params.warmup = False
