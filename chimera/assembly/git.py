@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
@@ -16,6 +17,7 @@ __all__ = ["Git", "find_git", "forget_worktrees"]
 
 _SETTINGS = ("core.hooksPath=/dev/null", "core.fsmonitor=false", "core.safecrlf=false", "advice.addEmbeddedRepo=false")
 _QUIET = tuple(word for setting in _SETTINGS for word in ("-c", setting))
+_ATTEMPTS = 4
 _IDENTITY = {
     f"GIT_{who}_{what}": value
     for who in ("AUTHOR", "COMMITTER")
@@ -60,7 +62,12 @@ class Git:
         """
         environment = {"GIT_INDEX_FILE": str(index)}
         with self._looking:
-            self.run(work_tree, "add", "-A", "--", ".", environment=environment)
+            for _ in range(_ATTEMPTS - 1):
+                with suppress(OutsideError):  # a file may vanish while git looks at it: somebody works there
+                    self.run(work_tree, "add", "-A", "--", ".", environment=environment)
+                    break
+            else:
+                self.run(work_tree, "add", "-A", "--", ".", environment=environment)
             return self.run(work_tree, "write-tree", environment=environment).strip()
 
     def own_index(self) -> Path:

@@ -8,6 +8,7 @@ import os
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -187,11 +188,23 @@ def _entries(root: Path) -> Iterator[tuple[str, Path, str]]:
     try:
         for entry in walk(Place(root, ())):
             path = "/".join(entry.place.parts)
-            if entry.kind == "unreadable":
+            if entry.kind != "unreadable":
+                yield path, root / path, entry.kind
+            elif _is_barred(root / path):
                 raise OutsideError(f"the folder {path!r} cannot be read, so the project cannot be copied")
-            yield path, root / path, entry.kind
     except ToolError as problem:
         raise OutsideError(str(problem)) from problem
+
+
+def _is_barred(folder: Path) -> bool:
+    """Tell whether a folder keeps us out; one that vanished while it was looked at does not."""
+    try:
+        os.scandir(folder).close()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return False
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -202,19 +215,26 @@ def _copy(source: Path, target: Path) -> None:
         if kind == "folder":
             copy.mkdir()
         elif kind == "link" or place.is_file():  # what is neither (a socket, a pipe) is nobody's work
-            shutil.copy2(place, copy, follow_symlinks=False)
+            with suppress(FileNotFoundError):  # it has vanished meanwhile
+                shutil.copy2(place, copy, follow_symlinks=False)
 
 
 def _prints(root: Path) -> dict[str, _Print]:
     found = {}
     for path, place, kind in _entries(root):
-        if kind == "link":
-            found[path] = _Print("link", os.fsencode(place.readlink()))
-        elif kind == "file" and place.is_file():
-            with place.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").digest()
-            found[path] = _Print("program" if place.stat().st_mode & 0o100 else "file", digest)
+        with suppress(FileNotFoundError):  # it has vanished meanwhile: somebody works there
+            if kind == "link":
+                found[path] = _Print("link", os.fsencode(place.readlink()))
+            elif kind == "file" and place.is_file():
+                found[path] = _print(place)
     return found
+
+
+def _print(place: Path) -> _Print:
+    with place.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").digest()
+        program = os.fstat(file.fileno()).st_mode & 0o100
+    return _Print("program" if program else "file", digest)
 
 
 def _difference(before: dict[str, _Print], after: dict[str, _Print]) -> list[Edit]:
@@ -238,9 +258,10 @@ def _file_diff(path: str, before: Path, after: Path) -> str:
 
 def _lines(place: Path) -> list[str] | None:
     """Return the lines of a file, or of what a link names; none for what is not there, None for what is no text."""
-    if place.is_symlink():
-        return [str(place.readlink())]
-    if not place.exists():
+    try:
+        if place.is_symlink():
+            return [str(place.readlink())]
+        data = place.read_bytes()
+    except FileNotFoundError:
         return []
-    data = place.read_bytes()
     return None if b"\0" in data else data.decode("utf-8", "replace").splitlines(keepends=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -185,6 +186,23 @@ def test_names_that_are_hard_to_write(project: Path) -> None:
         kinds = {edit.path: edit.kind for edit in trees.apply(lane)}
     assert kinds == {name: "added" if index % 2 else "modified" for index, name in enumerate(names)}
     assert all((project / name).read_text() == "by the lane\n" for name in names)
+
+
+def test_a_copy_in_which_somebody_works_can_be_looked_at(project: Path) -> None:
+    """Files come and go all the time while it is looked at."""
+    work = (
+        "while :; do mkdir -p d; for i in 1 2 3; do echo x > d/$i; done; rm -rf d; echo y > e; rm e; done 2>/dev/null"
+    )
+    with trees_of(project) as trees:
+        lane = trees.add()
+        busy = subprocess.Popen(["bash", "-c", work], cwd=lane.root)
+        try:
+            for _ in range(15):
+                assert {edit.kind for edit in lane.edits()} <= {"added"}
+                lane.diff()
+        finally:
+            busy.kill()
+            busy.wait()
 
 
 # What is true of git alone.
