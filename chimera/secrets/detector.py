@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+from chimera.secrets.compiled import Compiled, compile_rules
 from chimera.secrets.prefilter import Prefilter
 from chimera.secrets.rules import DEFAULT_RULES, SecretRule
+from chimera.secrets.walk import Found, Parts, walk
 
 __all__ = ["SecretDetector", "SecretMatch"]
 
 REDACTED = "[redacted]"
-_CROWDED = 1024
+_REMEMBERED = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class SecretDetector:
         self.rules = tuple(rules)
         if not self.rules:
             raise ValueError("a detector needs at least one rule")
+        self._parts: dict[frozenset[str], Parts] = {}
 
     @classmethod
     def of(cls, pattern: str | re.Pattern[str]) -> SecretDetector:
@@ -50,20 +53,31 @@ class SecretDetector:
 
     def find(self, text: str) -> list[SecretMatch]:
         """Return all secrets in `text`, in order, none overlapping another."""
-        matches = self._sparse(text)
-        if matches is None:
-            matches = list(self._compiled.pattern.finditer(text))
-        return [secret for match in matches for secret in self._secrets(match)]
+        return [secret for found in self._matches(text) for secret in self._secrets(*found)]
 
     def scrub(self, text: str, replacement: str = REDACTED) -> str:
         """Return `text` with every secret replaced; the same object when there is none."""
-        matches = self._sparse(text)
-        if matches is None:
-            clean = self._compiled.pattern.sub(lambda match: self._replaced(match, replacement), text)
-        elif matches:
-            clean = "".join(self._pieces(text, matches, replacement))
-        else:
+        pieces: list[str] = []
+        leads: dict[str, str] = {}
+        position = 0
+        for match, by in self._matches(text):
+            start, end = match.span()
+            first, last = match.span(by.secret_group(match))
+            pieces.append(text[position:start])
+            if start < first:
+                lead = text[start:first]
+                if lead not in leads:  # what leads to a secret may hold another one: a user name, say
+                    leads[lead] = self.scrub(lead, replacement)
+                pieces.append(leads[lead])
+            if first < last:
+                pieces.append(replacement)
+            if last < end:
+                pieces.append(text[last:end])
+            position = end
+        if not pieces:
             return text
+        pieces.append(text[position:])
+        clean = "".join(pieces)
         return text if clean == text else clean
 
     @cached_property
@@ -80,91 +94,32 @@ class SecretDetector:
         except ImportError:
             return None
 
-    def _sparse(self, text: str) -> list[re.Match[str]] | None:
-        """Return the matches of the rules from left to right, or None when going through the whole text is quicker."""
-        prefilter = self._prefilter
-        if prefilter is None:
-            return None
-        match_at, position = self._compiled.pattern.match, 0
-        found: list[re.Match[str]] = []
-        for starts in prefilter.blocks(text):
-            if len(starts) > _CROWDED:
-                return None
-            for start in starts:
-                match = match_at(text, start) if start >= position else None
-                if match is not None:
-                    position = match.end()
-                    found.append(match)
-        return found
+    def _matches(self, text: str) -> Iterator[Found]:
+        if self._prefilter is None:
+            whole = self._compiled
+            return ((match, whole) for match in whole.pattern.finditer(text))
+        return walk(text, self._prefilter, self._compiled, self._part)
 
-    def _pieces(self, text: str, matches: Iterable[re.Match[str]], replacement: str) -> Iterator[str]:
-        position = 0
-        for match in matches:
-            yield text[position : match.start()]
-            yield self._replaced(match, replacement)
-            position = match.end()
-        yield text[position:]
+    def _part(self, crowd: frozenset[str]) -> Parts:
+        """Return a search without the literals of `crowd`, and their rules; remembered, for crowds come again."""
+        parts = self._parts.get(crowd)
+        if parts is None:
+            assert self._prefilter is not None
+            rest = [literal for literal in self._prefilter.literals if literal not in crowd]
+            held = [(rule, tuple(start for start in rule.starts if start in crowd)) for rule in self.rules]
+            rules = compile_rules(replace(rule, starts=starts) for rule, starts in held if starts)
+            if len(self._parts) >= _REMEMBERED:
+                self._parts.clear()
+            parts = self._parts[crowd] = (Prefilter(rest) if rest else None, rules)
+        return parts
 
-    def _replaced(self, match: re.Match[str], replacement: str) -> str:
-        group = self._compiled.secret_group(match)
-        if not group:
-            return replacement if match[0] else ""
-        start, end = match.span(group)
-        before, after = match.string[match.start() : start], match.string[end : match.end()]
-        if self._compiled.pattern.search(before):  # what leads to a secret may hold another one: a user name, say
-            before = self.scrub(before, replacement)
-        return before + (replacement if start < end else "") + after
-
-    def _secrets(self, match: re.Match[str]) -> Iterator[SecretMatch]:
-        start, end = match.span(self._compiled.secret_group(match))
+    def _secrets(self, match: re.Match[str], by: Compiled) -> Iterator[SecretMatch]:
+        start, end = match.span(by.secret_group(match))
         base = match.start()
         for inner in self.find(match.string[base:start]):
             yield SecretMatch(inner.rule, base + inner.start, base + inner.end)
         if start < end:
-            yield SecretMatch(self._compiled.rule_of(match), start, end)
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """All rules as one pattern; `groups` tells, by group number, which rule it is and which group holds the secret."""
-
-    pattern: re.Pattern[str]
-    groups: dict[int, tuple[str, int]]
-
-    def secret_group(self, match: re.Match[str]) -> int:
-        """Return the group that holds the secret, 0 for the whole match."""
-        known = self.groups.get(match.lastindex or 0)
-        return known[1] if known else self.pattern.groupindex.get("secret", 0)
-
-    def rule_of(self, match: re.Match[str]) -> str:
-        known = self.groups.get(match.lastindex or 0)
-        return known[0] if known else "pattern"
-
-
-def compile_rules(rules: Iterable[SecretRule]) -> Compiled:
-    """Join `rules` into one pattern: a tree of their starts, so that a character is compared once for all of them.
-
-    At one place of a text the longest start that leads to a match wins, and the earlier rule among equal starts.
-    """
-    bodies: list[tuple[str, str]] = []
-    named = [(rule, start) for rule in rules for start in rule.starts]
-    for number, (rule, start) in enumerate(named):
-        body = rule.after(start).replace("(?P<secret>", f"(?P<s{number}>")
-        bodies.append((start, f"(?P<r{number}>{body})"))
-    pattern = re.compile(_tree(bodies))
-    index = pattern.groupindex
-    groups = {index[f"r{n}"]: (rule.name, index.get(f"s{n}", 0)) for n, (rule, _) in enumerate(named)}
-    return Compiled(pattern, groups)
-
-
-def _tree(bodies: list[tuple[str, str]]) -> str:
-    """Return a pattern for any of `(start, body)`; starts with a common beginning share it."""
-    by_first: dict[str, list[tuple[str, str]]] = {}
-    for start, body in bodies:
-        by_first.setdefault(start[:1], []).append((start[1:], body))
-    ended = [body for _, body in by_first.pop("", [])]
-    branches = [re.escape(first) + _tree(rest) for first, rest in by_first.items()] + ended
-    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+            yield SecretMatch(by.rule_of(match), start, end)
 
 
 def _own_pattern(pattern: str | re.Pattern[str]) -> re.Pattern[str]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-__all__ = ["BLOCK", "Prefilter"]
+__all__ = ["BLOCK", "Hits", "Prefilter", "starts"]
 
-BLOCK = 1 << 16
+Hits = Sequence[tuple[int, int, int]]
+
+BLOCK = 1 << 14
+"""How many characters are looked through at once; what stands in one block tells how to go about the next."""
+
+_CROWDED = BLOCK // 32
 
 
 class Prefilter:
@@ -17,22 +23,32 @@ class Prefilter:
         """`literals` are ASCII. Raises `ImportError` where the library is missing, which makes nothing but speed."""
         from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
-        encoded = [literal.encode("ascii") for literal in literals]
+        self.literals = tuple(literals)
+        encoded = [literal.encode("ascii") for literal in self.literals]
         self._search: Any = BytesAhoCorasick(encoded, MatchKind.Standard).find_matches_as_indexes
-        self._overlap = max(map(len, encoded)) - 1
+        self._overlap = max(map(len, encoded), default=1) - 1
 
-    def blocks(self, text: str) -> Iterator[list[int]]:
-        """Yield, for each block of the text that holds literals, where they start.
+    def hits(self, data: bytes, base: int) -> Hits:
+        """Return what stands in the block of `data` that begins at `base`: which literal, where in the block, its end.
 
-        Going by blocks lets the caller give up early on a text that is full of literals.
+        `data` has one byte for each character of the text.
         """
-        data = text.encode("ascii", "replace")  # one byte a character, so that places in both are the same
-        if len(data) <= BLOCK:
-            hits = self._search(data, True)
-            if hits:
-                yield sorted({start for _, start, _ in hits})
-            return
-        for base in range(0, len(data), BLOCK):
-            hits = self._search(data[base : base + BLOCK + self._overlap], True)
-            if hits:
-                yield sorted({base + start for _, start, _ in hits if start < BLOCK})
+        found: Hits = self._search(data[base : base + BLOCK + self._overlap], True)
+        return found
+
+    def crowd(self, hits: Hits) -> frozenset[str]:
+        """Return the literals that make a block too full to look at each of its hits; none when it is not."""
+        if len(hits) <= _CROWDED:
+            return frozenset()
+        frequent, left = set(), len(hits)
+        for index, count in Counter([hit[0] for hit in hits]).most_common():
+            if left <= _CROWDED // 2:
+                break
+            frequent.add(self.literals[index])
+            left -= count
+        return frozenset(frequent)
+
+
+def starts(hits: Hits, base: int) -> list[int]:
+    """Return where the hits of a block start in the text, in order."""
+    return sorted({base + start for _, start, _ in hits if start < BLOCK})
