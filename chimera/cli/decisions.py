@@ -23,7 +23,7 @@ class Decision:
     """One verdict. `seam` is one of the four seams, or `permission`; `microseconds` is None where nothing was timed.
 
     `decision` is `blocked`, `replaced` or `error` on a seam, `denied` or `approved` by permissions. `depth` is 0 for
-    the agent itself and counts up for sub-agents.
+    the agent itself and counts up for sub-agents. `version` is that of the plugin that decided, where one did.
     """
 
     seam: str
@@ -34,6 +34,7 @@ class Decision:
     microseconds: float | None
     call_id: str | None = None
     depth: int = 0
+    version: str = ""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -77,6 +78,7 @@ class DecisionLog:
                 round(event.duration_us, 1),
                 event.call_id,
                 event.depth,
+                event.version,
             )
         )
 

@@ -56,6 +56,7 @@ def _decision(event: InterceptorEvent) -> dict[str, Any]:
         "tool": event.tool_name,
         "call_id": event.call_id,
         "interceptor": event.interceptor,
+        "version": event.version,
         "reason": event.reason,
         "microseconds": round(event.duration_us, 1),
         "depth": event.depth,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from chimera.assembly.settings import load_settings
@@ -11,7 +12,37 @@ from chimera.assembly.settings import load_settings
 if TYPE_CHECKING:
     from chimera.cli.setup import Session
 
-__all__ = ["resync_session", "watching_plugins"]
+__all__ = ["Remarks", "resync_session", "watching_plugins"]
+
+
+class Remarks:
+    """Shows lines that come from other threads: at once, or while a turn prints, after it."""
+
+    def __init__(self, show: Callable[[str], object]) -> None:
+        self._show = show
+        self._lock = Lock()
+        self._held: list[str] | None = None
+
+    def say(self, line: str) -> None:
+        """Show `line`, in this thread or later in the one that holds lines back."""
+        with self._lock:
+            if self._held is None:
+                self._show(line)
+            else:
+                self._held.append(line)
+
+    @contextmanager
+    def held_back(self) -> Iterator[None]:
+        """Keep lines until the block ends, and show them then."""
+        with self._lock:
+            self._held = []
+        try:
+            yield
+        finally:
+            with self._lock:
+                held, self._held = self._held, None
+                for line in held:
+                    self._show(line)
 
 
 def resync_session(session: Session) -> list[str]:

@@ -11,7 +11,7 @@ from chimera.cli.approval import Approver
 from chimera.cli.decisions import decision_table
 from chimera.cli.exits import INTERRUPTED, OK
 from chimera.cli.interrupts import Interrupts
-from chimera.cli.live import resync_session, watching_plugins
+from chimera.cli.live import Remarks, resync_session, watching_plugins
 from chimera.cli.options import CodeOptions, Mode
 from chimera.cli.screen import Screen, make_console
 from chimera.cli.setup import Session, open_session
@@ -41,9 +41,9 @@ def run_repl(options: CodeOptions) -> int:
     approver = Approver(screen, _read_line, lambda: session.agent.cancel())
     with (
         open_session(options, default_mode=Mode.ASK, ask=approver) as session,
-        watching_plugins(session, screen.note),
+        watching_plugins(session, (repl := Repl(session, screen, _read_line)).remarks.say),
     ):
-        return Repl(session, screen, _read_line).run()
+        return repl.run()
 
 
 def _read_line(prompt: str) -> str:
@@ -61,6 +61,7 @@ class Repl:
         self._screen = screen
         self._console = screen.console
         self._read_line = read_line
+        self.remarks = Remarks(lambda line: screen.note(clean(line)))
         self._screen.follow_sub_agents(session.bus)
         self._usage: Counter[str] = Counter()
         self._commands: dict[str, Callable[[], None]] = {
@@ -112,10 +113,11 @@ class Repl:
 
     def _turn(self, text: str, runner: asyncio.Runner) -> None:
         interrupts = Interrupts(self._session.agent.cancel)
-        try:
-            runner.run(self._send(text, interrupts))
-        except asyncio.CancelledError:
-            self._screen.note("interrupted")
+        with self.remarks.held_back():
+            try:
+                runner.run(self._send(text, interrupts))
+            except asyncio.CancelledError:
+                self._screen.note("interrupted")
         if interrupts.exit_code not in (None, INTERRUPTED):
             raise SystemExit(interrupts.exit_code)
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["PluginManager", "Swap"]
 
 _log = logging.getLogger("chimera.plugins")
+_changing = RLock()
+"""One lock for all managers: two may have the same plugin, and its modules are there once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,6 @@ class PluginManager:
         self._folders = [Path(folder) for folder in folders]
         self._loaded: dict[str, Loaded] = {}
         self._counts: Counter[str] = Counter()
-        self._lock = RLock()
 
     @property
     def plugins(self) -> dict[str, BasePlugin]:
@@ -96,7 +97,7 @@ class PluginManager:
         Raises `PluginError` when there is no such plugin, when it is loaded already, when it cannot be imported or
         made, when its activation raises, and when its `self_check` says no.
         """
-        with self._lock:
+        with _changing:
             source = self._source(name)
             return self._activate(name, lambda: make(source, options), source.place, source, options)
 
@@ -106,7 +107,7 @@ class PluginManager:
         Raises `PluginError` as `load` does.
         """
         source = source_at(Path(path))
-        with self._lock:
+        with _changing:
             return self._activate(source.name, lambda: make(source, options), source.place, source, options)
 
     def load_plugin(self, plugin: BasePlugin) -> BasePlugin:
@@ -117,7 +118,7 @@ class PluginManager:
         if not isinstance(plugin, BasePlugin):
             what = f"an instance of {plugin.__name__}, not the class" if isinstance(plugin, type) else "a BasePlugin"
             raise PluginError(f"load_plugin takes {what}")
-        with self._lock:
+        with _changing:
             place = f"the module {type(plugin).__module__}"
             return self._activate(name_of(plugin), lambda: plugin, place, None, {})
 
@@ -128,7 +129,7 @@ class PluginManager:
         others stay loaded.
         """
         done, failed = [], []
-        with self._lock:
+        with _changing:
             for name in [name for name in self.discover() if self.find(name) is None]:
                 try:
                     self.load(name)
@@ -145,10 +146,10 @@ class PluginManager:
         Raises `KeyError` when it is not loaded, and `PluginError` when its `deactivate` raised: it is unloaded then
         all the same.
         """
-        with self._lock:
+        with _changing:
             key, loaded = self._loaded_as(name)
             Transaction(Owner(key), replacing=loaded.owner).commit(*self._ledgers)
-            del self._loaded[key]
+            self._loaded = {name: item for name, item in self._loaded.items() if name != key}
             with saying(f"plugin {key!r} is unloaded, but its deactivate raised"):
                 self._let_go(loaded)
 
@@ -171,7 +172,7 @@ class PluginManager:
         `options`, when given, take the place of those that the plugin was loaded with. Only a plugin that was loaded by
         name takes any.
         """
-        with self._lock:
+        with _changing:
             key, old = self._loaded_as(name)
             with saying(f"plugin {key!r} was not reloaded", old.place):
                 check_importable(old)
@@ -181,11 +182,11 @@ class PluginManager:
 
     def outdated(self) -> list[str]:
         """Return the names of the loaded plugins whose sources on disk are not those that were imported."""
-        return [name for name, loaded in list(self._loaded.items()) if loaded.content.outdated]
+        return [name for name, loaded in self._loaded.items() if loaded.content.outdated]
 
     def files(self) -> dict[str, dict[Path, str]]:
         """Return the source files of each loaded plugin, with a digest of what they hold now; empty for a lost file."""
-        return {name: loaded.content.now() for name, loaded in list(self._loaded.items())}
+        return {name: loaded.content.now() for name, loaded in self._loaded.items()}
 
     def watch(self, report: Callable[[str], object] | None = None, *, quiet: float = 0.3) -> PluginWatch:
         """Reload plugins as their sources change, in a thread of its own, until the result is stopped.
@@ -255,7 +256,7 @@ class PluginManager:
                 set_interceptor_version(entry.value, loaded.version)
         transaction.commit(*self._ledgers)
         self._counts[key] = count
-        self._loaded[key] = loaded
+        self._loaded = {**self._loaded, key: loaded}  # a new one: others may be reading the old one
 
     def _let_go(self, loaded: Loaded) -> None:
         """Call `deactivate`. What it unregisters changes nothing: the registries are changed at one moment."""

@@ -15,6 +15,7 @@ GATE = InterceptorEvent(
     interceptor="Gate.check",
     duration_us=12.345,
     depth=1,
+    version="gate@1-abc",
 )
 
 
@@ -29,7 +30,9 @@ def logged(*events: InterceptorEvent | PermissionEvent) -> list[Decision]:
 
 
 def test_decisions_of_interceptors_are_kept() -> None:
-    assert logged(GATE) == [Decision("tool_call", "blocked", "bash", "Gate.check", "no", 12.3, "call_1", 1)]
+    assert logged(GATE) == [
+        Decision("tool_call", "blocked", "bash", "Gate.check", "no", 12.3, "call_1", 1, "gate@1-abc")
+    ]
 
 
 def test_denials_and_approvals_are_kept_and_what_merely_passed_is_not() -> None:
@@ -62,6 +65,7 @@ def test_a_decision_as_json_names_all_its_fields() -> None:
         "microseconds": 12.3,
         "call_id": "call_1",
         "depth": 1,
+        "version": "gate@1-abc",
     }
 
 

@@ -30,6 +30,7 @@ SAMPLES: dict[LoopEventType, tuple[Any, dict[str, Any]]] = {
             "call_id": "1",
             "interceptor": "",
             "reason": "no",
+            "version": "",
             "microseconds": 0.0,
             "depth": 0,
         },

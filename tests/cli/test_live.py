@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from chimera.cli.code import run_code
 from chimera.cli.exits import OK
+from chimera.cli.live import Remarks
 from chimera.cli.options import CodeOptions, Mode
 from chimera.cli.repl import Repl
 from chimera.cli.screen import Screen
@@ -165,6 +167,21 @@ def test_resync_follows_the_settings(project: Path) -> None:
     assert "this is not TOML" in fourth
     assert "refreshed" not in fourth
     assert "plugins: removed plan-gate; refreshed gate" in fifth
+
+
+def test_remarks_wait_for_the_end_of_a_turn() -> None:
+    shown: list[str] = []
+    remarks = Remarks(shown.append)
+    remarks.say("a")
+    with pytest.raises(KeyError), remarks.held_back():
+        thread = threading.Thread(target=remarks.say, args=("b",))
+        thread.start()
+        thread.join()
+        assert shown == ["a"]
+        raise KeyError
+    assert shown == ["a", "b"]
+    remarks.say("c")
+    assert shown == ["a", "b", "c"]
 
 
 def test_help_knows_resync(project: Path) -> None:

@@ -35,6 +35,26 @@ class Gate(BasePlugin):
 """
 
 
+def test_a_plugin_is_loaded_from_any_place(tmp_path: Path) -> None:
+    (tmp_path / "no-delete.py").write_text(GATE.format(name="no-delete"))
+    (tmp_path / "packed").mkdir()
+    (tmp_path / "packed/__init__.py").write_text(GATE.format(name="redactor"))
+    manager = PluginManager()
+    assert vars(manager.load_file(tmp_path / "no-delete.py", word="dd"))["word"] == "dd"
+    manager.load_file(str(tmp_path / "packed"))
+    assert manager.named == {"no-delete": {"word": "dd"}, "packed": {}}
+    assert list(manager.plugins) == ["no-delete", "redactor"]
+    (tmp_path / "packed/__init__.py").write_text("1 / 0\n")
+    with pytest.raises(PluginError, match=r"packed/__init__.py, line 1: ZeroDivisionError"):
+        manager.reload("packed")
+    for place in ("missing.py", "missing", "notes.txt"):
+        (tmp_path / "notes.txt").write_text("")
+        with pytest.raises(PluginError, match=f"{place} is no plugin"):
+            manager.load_file(tmp_path / place)
+    with pytest.raises(PluginError, match="is loaded under that name"):
+        manager.load_file(tmp_path / "no-delete.py")
+
+
 def test_files_and_folders_are_plugins(tmp_path: Path) -> None:
     (tmp_path / "no-delete.py").write_text(GATE.format(name="no-delete"))
     (tmp_path / "packed").mkdir()

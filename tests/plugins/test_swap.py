@@ -270,6 +270,28 @@ def told(fn: Any) -> InterceptorEvent:
     return event
 
 
+def test_managers_that_have_the_same_plugin_swap_it_one_after_the_other() -> None:
+    managers, failures = [PluginManager() for _ in range(3)], list[Exception]()
+    for manager in managers:
+        manager.load("plan-gate")
+
+    def swap(manager: PluginManager) -> None:
+        try:
+            for _ in range(8):
+                manager.reload("plan-gate")
+        except Exception as exc:
+            failures.append(exc)
+
+    threads = [threading.Thread(target=swap, args=(manager,)) for manager in managers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert [manager.versions["plan-gate"].partition("@")[2][:2] for manager in managers] == ["9-"] * 3
+    assert {seam: len(chain) for seam, chain in chains().items()} == {"context": 3, "tool_call": 3}
+
+
 def test_versions_count_and_name_the_content(manager: PluginManager, tmp_path: Path) -> None:
     manager.load("gate")
     (first,) = PluginExtensionRegistry.get_interceptors("tool_call")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -163,3 +164,62 @@ def test_without_watchfiles_it_says_what_to_install(manager: PluginManager, monk
     monkeypatch.setitem(sys.modules, "watchfiles", None)
     with pytest.raises(MissingExtraError, match=r"chimera-harness\[watch\]"):
         manager.watch()
+
+
+def test_a_folder_that_goes_away_and_comes_back_is_watched_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    (folder / "gate.py").write_text(source(1))
+    manager = PluginManager([folder])
+    manager.load("gate")
+    lines: queue.Queue[str] = queue.Queue()
+    with manager.watch(lines.put, quiet=QUIET):
+        folder.rename(tmp_path / "moved")
+        assert "FileNotFoundError" in heard(lines)
+        assert versions() == [1]
+        folder.mkdir()
+        (folder / "gate.py").write_text(source(2))
+        assert "was reloaded" in heard(lines)
+        (folder / "gate.py").write_text(source(3))
+        assert "was reloaded" in heard(lines)
+    assert versions() == [3]
+
+
+def test_what_fails_in_the_watch_is_logged_and_begun_again(
+    manager: PluginManager, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = [OSError("no more watches")]
+
+    def outdated() -> list[str]:
+        if failures:
+            raise failures.pop()
+        return PluginManager.outdated(manager)
+
+    monkeypatch.setattr(manager, "outdated", outdated)
+    lines: queue.Queue[str] = queue.Queue()
+    (tmp_path / "gate.py").write_text(source(2))
+    with manager.watch(lines.put, quiet=QUIET):
+        assert "was reloaded" in heard(lines)
+    assert "no more watches" in caplog.text
+
+
+def test_a_plugin_that_is_unloaded_meanwhile_is_left_alone(
+    manager: PluginManager, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watch found it outdated, and by the time it would swap it, it is gone."""
+    gone = manager.files()
+    manager.unload("gate")
+    looked = threading.Event()
+
+    def outdated() -> list[str]:
+        looked.set()
+        return ["gate"]
+
+    monkeypatch.setattr(manager, "outdated", outdated)
+    monkeypatch.setattr(manager, "files", lambda: gone)
+    lines: queue.Queue[str] = queue.Queue()
+    with manager.watch(lines.put, quiet=QUIET):
+        assert looked.wait(20)
+    assert lines.empty()
