@@ -90,7 +90,7 @@ class AgentDriver:
             token.cancel()
 
     def clear(self) -> None:
-        """Begin a new conversation; a journal ends, and `journal` is a new one."""
+        """Begin a new conversation; a journal ends, and `journal` is a new one, or None where none can be begun."""
         self._require_rest("clear the conversation")
         if self.journal is not None:
             self.journal = self.journal.renew()

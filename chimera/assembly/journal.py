@@ -112,9 +112,9 @@ class Journal:
         try:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
             return cls(*_begun(path, encode(header)), session)
-        except FileExistsError:
-            raise ConfigError(f"the session {chosen} exists already: {path}") from None
         except OSError as problem:
+            if isinstance(problem, FileExistsError) and path.is_file():
+                raise ConfigError(f"the session {chosen} exists already: {path}") from None
             raise OutsideError(f"no session can be recorded in {place}: {problem.strerror}") from problem
 
     @classmethod
@@ -178,10 +178,17 @@ class Journal:
             reason = event.data.reason
             self._put(decision_record(event.data, None if reason is None else self._fit(reason)))
 
-    def renew(self) -> Journal:
-        """Close this session and begin another one for the same project, model and folder."""
+    def renew(self) -> Journal | None:
+        """Close this session and begin another one for the same project, model and folder.
+
+        Returns None, with a warning, where none can be begun: what is talked about is no reason to stop talking.
+        """
         self.close()
-        return Journal.create(self.path.parent, project=self.project, model=self.model, lane=self.lane)
+        try:
+            return Journal.create(self.path.parent, project=self.project, model=self.model, lane=self.lane)
+        except OutsideError as problem:
+            _log.warning("%s", problem)
+            return None
 
     def close(self) -> None:
         """End the record. A session in which nothing was said leaves no file. Closing twice does nothing."""

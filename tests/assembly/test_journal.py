@@ -182,6 +182,19 @@ def test_clearing_ends_the_session_and_begins_another_one(tmp_path: Path) -> Non
     assert [message.content for message in stored(driver)] == ["b", "two"]
 
 
+def test_clearing_where_no_other_session_can_begin(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    driver = make(tmp_path, ["one", "two"])
+    asyncio.run(driver.send("a"))
+    folder = path_of(driver).parent
+    folder.rename(tmp_path / "elsewhere")
+    folder.touch()
+    driver.clear()
+    assert driver.journal is None
+    assert "no session can be recorded in" in caplog.text
+    assert asyncio.run(driver.send("b")).reason == "completed"
+    assert [message.content for message in driver.history] == ["b", "two"]
+
+
 def test_a_history_that_is_loaded_takes_the_place_of_what_was_said(tmp_path: Path) -> None:
     driver = make(tmp_path, ["one", "two"])
     asyncio.run(driver.send("a"))
