@@ -23,6 +23,7 @@ _PERSONAL = re.compile(
     r"(OPENAI|ANTHROPIC|CHIMERA|XDG)_|.*_(API_KEY|TOKEN|SECRET)$|(https?|all|no)_proxy$|(NO|FORCE)_COLOR$",
     re.IGNORECASE,
 )
+_PACKS = "chimera.plugins.packs."
 _FOLDERS = {
     "HOME": "",
     "USERPROFILE": "",
@@ -50,6 +51,17 @@ def plugin_chains_withdrawn() -> Iterator[None]:
     plugins = sys.modules.get("chimera.plugins")
     if plugins is not None:
         plugins.PluginExtensionRegistry._reset()
+
+
+@pytest.fixture(autouse=True)
+def packs_put_back() -> Iterator[None]:
+    """Put the modules of the bundled packs back that a test had imported anew: other tests hold their classes."""
+    before = {name: module for name, module in list(sys.modules.items()) if name.startswith(_PACKS)}
+    yield
+    for name, module in before.items():
+        if sys.modules.get(name) is not module:
+            sys.modules[name] = module
+            setattr(sys.modules[_PACKS.rstrip(".")], name.removeprefix(_PACKS), module)
 
 
 class NetworkUse(BaseException):
