@@ -12,7 +12,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from statistics import median
 from typing import Any
@@ -50,7 +50,7 @@ while True:
         connection.sendall(b"0\r\n\r\n")
 """
 
-Read = Callable[[str], Awaitable[int]]
+Read = Callable[[str], Coroutine[Any, Any, int]]
 
 
 def event(delta: dict[str, Any], reason: str | None = None) -> bytes:
@@ -118,7 +118,7 @@ def medians(url: str, deltas: int, rounds: int) -> dict[str, float]:
     for _ in range(rounds + 1):
         for name, read in WAYS.items():
             start = time.perf_counter()
-            count = asyncio.run(read(url))  # type: ignore[arg-type]
+            count = asyncio.run(read(url))
             times[name].append(time.perf_counter() - start)
             assert count == deltas, f"{name} saw {count} deltas of {deltas}"
     return {name: median(values[1:]) for name, values in times.items()}
