@@ -7,11 +7,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chimera.permissions.families import COMMANDS
+from chimera.permissions.families import COMMANDS, FILE_CHANGING
 from chimera.permissions.match import Match
 from chimera.permissions.paths import PathPattern, places
 from chimera.permissions.rule import Rule
-from chimera.permissions.uses import DEVICES, folders, globbed, reaches, shell_reads, shell_writes, tool_paths
+from chimera.permissions.uses import (
+    DEVICES,
+    folders,
+    globbed,
+    reaches,
+    read_paths,
+    shell_reads,
+    shell_writes,
+    tool_paths,
+)
 
 if TYPE_CHECKING:
     from chimera.permissions.shell import ShellText
@@ -50,6 +59,9 @@ class Call:
             return self._meets_command(rule) if rule.shell is not None else self._meets_path(rule, self.paths)
         if self.tool in COMMANDS and rule.family in (*_EDITING, "Read"):
             return self._meets_use(rule)
+        if self.tool in FILE_CHANGING and rule.family == "Read":
+            taken_in = read_paths(self.tool, self.args)
+            return self._meets_path(rule, taken_in) if taken_in != () else _NO
         return _NO
 
     def _meets_command(self, rule: Rule) -> tuple[Match, str]:
@@ -61,6 +73,8 @@ class Call:
         return runs(rule.shell, self.shell), why
 
     def _meets_path(self, rule: Rule, paths: tuple[str, ...] | None) -> tuple[Match, str]:
+        if rule.whole:
+            return _YES
         if paths is None or rule.path is None:
             return Match.MAYBE, "its arguments do not tell which file it is for"
         for path in paths:

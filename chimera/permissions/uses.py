@@ -5,27 +5,38 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from glob import iglob
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from chimera.permissions.globs import file_filter
 from chimera.permissions.paths import PathPattern, expanded
 
 if TYPE_CHECKING:
     from chimera.permissions.shell import Command, ShellText
 
-__all__ = ["DEVICES", "folders", "globbed", "patch_paths", "reaches", "shell_reads", "shell_writes", "tool_paths"]
+__all__ = [
+    "DEVICES",
+    "folders",
+    "globbed",
+    "patch_paths",
+    "reaches",
+    "read_paths",
+    "shell_reads",
+    "shell_writes",
+    "tool_paths",
+]
 
 MAX_ENTRIES = 20_000  # looked at below a folder before it counts as reaching everything
 _MAX_FOLDERS = 16
 _MAX_MATCHES = 1_000
 _WILDCARD = re.compile(r"[*?\[]")
-_ENVELOPE = re.compile(r"\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.*)")
-_RENAME = re.compile(r"rename (?:from|to) (.*)")
+_ENVELOPE = re.compile(r"\*\*\* ((?:Add|Update|Delete) File|Move to): (.*)")
+_RENAME = re.compile(r"rename (from|to) (.*)")
 _SAME_NAME = re.compile(r"diff --git a/(.+) b/\1\Z")
 _NOWHERE = "/dev/null"
+_Role = Literal["source", "made", "header"]
 DEVICES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"})
 _SILENT = frozenset({"echo", "printf", ":", "true", "false", "test", "[", "export"})
 _REMOVING = frozenset({"rm", "rmdir", "unlink", "shred", "touch", "truncate", "mkdir", "chmod", "chown", "chgrp"})
@@ -43,19 +54,46 @@ def tool_paths(tool_name: str, args: Mapping[str, Any]) -> tuple[str, ...] | Non
     return (path,) if isinstance(path, str) and path else None
 
 
+def read_paths(tool_name: str, args: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return the paths whose content a bundled tool that changes files takes in and may quote, in an error say.
+
+    None when its arguments do not tell. What is written anew is not taken in; what is moved can be read where it goes.
+    """
+    if tool_name == "write_file":
+        return ()
+    if tool_name != "apply_patch":
+        return tool_paths(tool_name, args)
+    patch = args.get("patch")
+    if not isinstance(patch, str) or patch_paths(patch) is None:
+        return None
+    named = _named(patch) or ()
+    made = {path for path, role in named if role == "made"}
+    sources = (path for path, role in named if role == "source" or (role == "header" and path not in made))
+    return tuple(dict.fromkeys(path for path in sources if path != _NOWHERE))
+
+
 def patch_paths(patch: str) -> tuple[str, ...] | None:
     """Return every path that a patch names, in an envelope or as a unified diff; None when one cannot be read."""
+    found = _named(patch)
+    named = tuple(dict.fromkeys(path for path, _ in found or () if path != _NOWHERE))
+    return named if named and not any('"' in path for path in named) else None
+
+
+def _named(patch: str) -> list[tuple[str, _Role]] | None:
+    """Return the paths in a patch with what becomes of each; None when a header names a path that cannot be told."""
     lines = [line.removesuffix("\r") for line in patch.split("\n")]
-    found: list[str] = []
+    found: list[tuple[str, _Role]] = []
     for index, line in enumerate(lines):
         if line.startswith("--- ") and lines[index + 1 : index + 2] and lines[index + 1].startswith("+++ "):
-            found += _pair(_header_name(line), _header_name(lines[index + 1]))
-        elif match := _ENVELOPE.match(line) or _RENAME.match(line) or _SAME_NAME.match(line):
-            found.append(match[1].strip())
+            old, new = _pair(_header_name(line), _header_name(lines[index + 1]))
+            found += [(old, "source"), (new, "made" if old == _NOWHERE else "source")]
+        elif match := _ENVELOPE.match(line) or _RENAME.match(line):
+            found.append((match[2].strip(), "made" if match[1] in ("Add File", "Move to", "to") else "source"))
+        elif match := _SAME_NAME.match(line):
+            found.append((match[1].strip(), "header"))
         elif line.startswith("diff --git ") and not any(map(_RENAME.match, lines)):
             return None
-    named = tuple(path for path in dict.fromkeys(found) if path != _NOWHERE)
-    return named if named and not any('"' in path for path in named) else None
+    return found
 
 
 def _header_name(line: str) -> str:
@@ -140,19 +178,22 @@ def _arguments(command: Command) -> Iterator[str]:
 def reaches(start: str, pattern: PathPattern, glob: object = None) -> str | None:
     """Return a file below the folder `start` that `pattern` matches, None when there is none.
 
-    Counts as found after many entries. A `glob` without a slash leaves out files whose names do not match it.
+    Counts as found after many entries. A `glob` leaves out the files that the tool leaves out for it.
     """
     budget = MAX_ENTRIES
+    wanted = file_filter(glob).match_file if isinstance(glob, str) else _any
     for place in sorted({_meeting(start, spot) for spot in pattern.spots} - {""}):
-        if Path(place).is_file() and pattern.forbids((place,)):
+        if Path(place).is_file() and pattern.forbids((place,)) and wanted(os.path.relpath(place, start)):
             return place
         for folder, subfolders, files in os.walk(place):
             subfolders[:] = [name for name in subfolders if name != ".git"]
             budget -= len(files) + len(subfolders) + 1
             if budget < 0:
                 return f"some file below {start}"
-            for file in (f"{folder.rstrip('/')}/{name}" for name in files if _wanted(name, glob)):
-                if pattern.forbids((file,)):
+            inside = os.path.relpath(folder, start)
+            for name in files:
+                file = f"{folder.rstrip('/')}/{name}"
+                if pattern.forbids((file,)) and wanted(os.path.normpath(f"{inside}/{name}")):
                     return file
     return None
 
@@ -164,6 +205,5 @@ def _meeting(start: str, spot: str) -> str:
     return start if start.startswith(spot.rstrip("/") + "/") else ""
 
 
-def _wanted(name: str, glob: object) -> bool:
-    simple = isinstance(glob, str) and not set(glob) & set("/{}\\!")
-    return fnmatchcase(name, str(glob)) if simple else True
+def _any(_path: str) -> bool:
+    return True

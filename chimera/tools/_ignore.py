@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from chimera.errors import ToolError
+from chimera.permissions.globs import compiled
 from chimera.tools._files import read_start
 from chimera.tools._paths import Place
 
-__all__ = ["ALWAYS_HIDDEN", "GITIGNORE", "Rules", "compiled", "expand_braces"]
+__all__ = ["ALWAYS_HIDDEN", "GITIGNORE", "Rules"]
 
 GITIGNORE = ".gitignore"
 ALWAYS_HIDDEN = frozenset({".git", ".hg", ".svn", "__pycache__", "node_modules", ".venv"})
@@ -56,24 +56,6 @@ class Rules:
         return False
 
 
-def compiled(lines: Iterable[str]) -> Any:
-    """Return a matcher of gitignore patterns. Malformed ones match nothing, as in git."""
-    from pathspec import GitIgnoreSpec
-
-    return GitIgnoreSpec([pattern for line in lines for pattern in _patterns(GitIgnoreSpec, line)])
-
-
-def expand_braces(pattern: str) -> Iterator[str]:
-    """Yield the patterns that `{a,b}` in a glob stands for, as a shell reads it; nesting is fine."""
-    close = pattern.find("}")
-    opened = pattern.rfind("{", 0, close) if close >= 0 else -1
-    if opened < 0:
-        yield pattern
-        return
-    for choice in pattern[opened + 1 : close].split(","):
-        yield from expand_braces(pattern[:opened] + choice + pattern[close + 1 :])
-
-
 def _names(regex: re.Pattern[str], path: str) -> bool:
     """Say whether a pattern matches `path` itself and not merely a folder above it.
 
@@ -87,10 +69,3 @@ def _names(regex: re.Pattern[str], path: str) -> bool:
         elif not (path.endswith("/") and found.end() == len(path)):
             return True
     return False
-
-
-def _patterns(spec: Any, line: str) -> list[Any]:
-    try:
-        return list(spec.from_lines([line]).patterns)
-    except ValueError:
-        return []

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
 from chimera.errors import ToolError
+from chimera.permissions.globs import file_filter
 from chimera.tools._atomic import is_leftover
-from chimera.tools._ignore import Rules, compiled, expand_braces
+from chimera.tools._ignore import Rules
 from chimera.tools._paths import Place, explained
 
 __all__ = ["Entry", "glob_filter", "require_going_on", "walk"]
@@ -59,7 +60,7 @@ def glob_filter(pattern: str | None, start: Place) -> Callable[[Place], bool]:
     """Return a check of places below `start` against a glob in gitignore style, with `{a,b}`; None lets all pass."""
     if pattern is None:
         return lambda place: True
-    spec, depth = compiled(expand_braces(pattern)), len(start.parts)
+    spec, depth = file_filter(pattern), len(start.parts)
     return lambda place: bool(spec.match_file("/".join(place.parts[depth:])))
 
 

@@ -211,6 +211,35 @@ def test_all_files_of_a_patch_are_judged(tmp_path: Path) -> None:
     assert judge(RuleSet(allow=["Edit(**)"], default=DENY, root=tmp_path), "apply_patch", patch="unreadable") is DENY
 
 
+EDITS: list[tuple[str, dict[str, str]]] = [
+    ("edit_file", {"path": ".env", "old_string": "A", "new_string": "B"}),
+    ("replace_in_file", {"path": "./deep/.env", "diff": ""}),
+    ("apply_patch", {"patch": "*** Begin Patch\n*** Update File: .env\n*** Move to: pub\n*** End Patch"}),
+    ("apply_patch", {"patch": "*** Begin Patch\n*** Delete File: deep/.env\n*** End Patch"}),
+    ("apply_patch", {"patch": "--- a/.env\n+++ b/.env\n@@ -1 +1 @@\n-A\n+B\n"}),
+    ("apply_patch", {"patch": "diff --git a/.env b/pub\nrename from .env\nrename to pub\n"}),
+]
+
+
+@pytest.mark.parametrize(("tool", "args"), EDITS)
+@pytest.mark.parametrize("rule", ["Read(.env)", "Read"])
+def test_what_may_not_be_read_is_not_quoted_or_moved_by_tools_that_edit(
+    tool: str, args: dict[str, str], rule: str, tmp_path: Path
+) -> None:
+    assert judge(RuleSet(deny=[rule], allow=["Edit"], root=tmp_path), tool, **args) is DENY
+    assert judge(RuleSet(ask=[rule], allow=["Edit"], root=tmp_path), tool, **args) is ASK
+    assert judge(RuleSet(deny=["Read(other)"], allow=["Edit"], root=tmp_path), tool, **args) is ALLOW
+
+
+def test_a_tool_that_edits_something_unknown_may_read_what_is_denied(tmp_path: Path) -> None:
+    policy = RuleSet(deny=["Read(.env)"], allow=["Edit"], root=tmp_path)
+    for tool in ("edit_file", "replace_in_file", "apply_patch"):
+        assert judge(policy, tool) is ASK
+    created = "*** Begin Patch\n*** Add File: .env\n+x\n*** End Patch"
+    assert judge(policy, "apply_patch", patch=created) is ALLOW
+    assert judge(policy, "write_file", path=".env", content="x") is ALLOW
+
+
 @pytest.mark.parametrize("args", [{}, {"path": None}, {"path": 3}, {"path": "a\0b"}, {"file_path": "x"}])
 def test_a_file_that_cannot_be_told_is_asked_for(args: dict[str, Any]) -> None:
     policy = RuleSet(deny=["Edit(secret/**)"], default=ALLOW)

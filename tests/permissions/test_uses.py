@@ -9,7 +9,7 @@ import pytest
 from chimera.permissions import uses
 from chimera.permissions.paths import parse_path_pattern
 from chimera.permissions.shell import read_shell
-from chimera.permissions.uses import folders, patch_paths, reaches, shell_reads, shell_writes, tool_paths
+from chimera.permissions.uses import folders, patch_paths, reaches, read_paths, shell_reads, shell_writes, tool_paths
 from chimera.tools.apply_patch import touched_paths
 
 ENVELOPE = """*** Begin Patch
@@ -77,6 +77,38 @@ def test_tools_name_their_file() -> None:
     for args in ({}, {"path": None}, {"path": 3}, {"path": ""}, {"path": ["a"]}, {"file": "a"}):
         assert tool_paths("write_file", args) is None
         assert tool_paths("apply_patch", args) is None
+
+
+CREATED = "diff --git a/new b/new\nnew file mode 100644\n--- /dev/null\n+++ b/new\n@@ -0,0 +1,1 @@\n+x\n"
+
+
+@pytest.mark.parametrize(
+    ("patch", "expected"),
+    [
+        (ENVELOPE, {"src/a.py", "old.py"}),
+        (UNIFIED, {"src/a.py", "old.py"}),
+        (RENAME, {"one.py"}),
+        (MODE, {"run.sh"}),
+        (PLAIN, {"x.py"}),
+        (CREATED, set()),
+        (
+            ENVELOPE.replace("*** Add File: new.py", "*** Update File: new.py\n*** Move to: old.py"),
+            {"src/a.py", "new.py", "old.py"},
+        ),
+        ("no patch", None),
+        (None, None),
+    ],
+)
+def test_what_a_patch_takes_in(patch: object, expected: set[str] | None) -> None:
+    found = read_paths("apply_patch", {"patch": patch})
+    assert (None if found is None else set(found)) == expected
+
+
+def test_what_editing_tools_take_in() -> None:
+    assert read_paths("write_file", {"path": "a"}) == ()
+    for tool in ("edit_file", "replace_in_file"):
+        assert read_paths(tool, {"path": "a"}) == ("a",)
+        assert read_paths(tool, {}) is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chimera.tools._ignore import compiled, expand_braces
 from chimera.tools._paths import Project
 from chimera.tools._walk import walk
 
@@ -49,25 +48,3 @@ def test_what_is_listed_is_what_git_does_not_ignore(
     wanted = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout.split("\0")
     found = [str(entry.place) for entry in walk(Project(root).locate(".")) if entry.kind == "file"]
     assert found == sorted(filter(None, wanted), key=lambda name: name.split("/"))
-
-
-@pytest.mark.parametrize(
-    ("pattern", "expanded"),
-    [
-        ("*.py", ["*.py"]),
-        ("*.{ts,tsx}", ["*.ts", "*.tsx"]),
-        ("{a,b}/{c,d}", ["a/c", "b/c", "a/d", "b/d"]),
-        ("{a,{b,c}}", ["a", "b", "a", "c"]),
-        ("a{b", ["a{b"]),
-        ("a}b", ["a}b"]),
-        ("{}", [""]),
-    ],
-)
-def test_braces(pattern: str, expanded: list[str]) -> None:
-    assert sorted(expand_braces(pattern)) == sorted(expanded)
-
-
-def test_malformed_patterns_match_nothing() -> None:
-    spec = compiled(["!", "\\", "x\\", "*.log"])
-    assert spec.match_file("a.log")
-    assert not spec.match_file("x")
