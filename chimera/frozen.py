@@ -11,7 +11,17 @@ from dataclasses import MISSING, fields
 from math import isfinite
 from typing import Any, NoReturn, TypeVar
 
-__all__ = ["MAX_DEPTH", "FrozenDict", "FrozenList", "freeze", "freeze_json", "quick_init", "thaw"]
+__all__ = [
+    "MAX_DEPTH",
+    "FrozenDict",
+    "FrozenList",
+    "class_name",
+    "freeze",
+    "freeze_json",
+    "quick_init",
+    "safe_text",
+    "thaw",
+]
 
 C = TypeVar("C", bound=type)
 
@@ -190,3 +200,17 @@ def _own(value: Any) -> Any:
         return copy.deepcopy(value)
     except Exception:  # an open file or a lock cannot be copied; such a value is the caller's own to share
         return value
+
+
+def safe_text(value: object) -> str:
+    """Return `str(value)` as a plain `str`, whatever the class of `value` does with it; a note where it has no text."""
+    try:
+        return str.__str__(str(value))
+    except Exception:
+        return f"<unprintable {class_name(value)}>"
+
+
+def class_name(value: object) -> str:
+    """Return the name of the class of `value`, whatever its class does when it is asked."""
+    name = type.__dict__["__name__"].__get__(type(value))
+    return name if type(name) is str else "object"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chimera.errors import MisuseError
-from chimera.frozen import FrozenDict, freeze, quick_init
+from chimera.frozen import FrozenDict, freeze, quick_init, safe_text
 
 __all__ = ["AgentResult", "Message", "PendingApproval", "StepResult", "ToolCall", "ToolResult"]
 
@@ -44,10 +44,10 @@ class Message:
     content_blocks: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
-        if not isinstance(self.content, str):
-            if self.content is not None:
+        if type(self.content) is not str:
+            if not isinstance(self.content, str | None):
                 raise TypeError(f"the content of a message is text, not {type(self.content).__name__}")
-            object.__setattr__(self, "content", "")
+            object.__setattr__(self, "content", "" if self.content is None else safe_text(self.content))
         if self.tool_calls != ():
             object.__setattr__(self, "tool_calls", tuple([call.sealed() for call in self.tool_calls or ()]))
         if self.content_blocks != ():

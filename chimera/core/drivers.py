@@ -19,6 +19,7 @@ from chimera.core.run import enclosing
 from chimera.core.tool import BaseTool
 from chimera.core.wire import Turn, async_turn, call_arguments
 from chimera.errors import ChimeraError, ProviderProtocolError, RunCancelled
+from chimera.frozen import class_name, safe_text
 from chimera.providers.base import Provider, StreamChunk
 from chimera.threads import in_thread, run_coroutine
 from chimera.types import ToolResult
@@ -249,7 +250,11 @@ def _run_tool(vetted: VettedCall) -> ToolResult:
     outer, judge = enclosing.set(vetted.run), running.set(None)
     try:
         return _checked(vetted, vetted.tool.execute(vetted.arguments, vetted.run.env))
-    except (Exception, SystemExit, asyncio.CancelledError) as exc:
+    except KeyboardInterrupt:
+        raise
+    except (
+        BaseException
+    ) as exc:  # an exit, a cancellation or the panic of an extension is the tool's own, not the run's
         return _failed(exc)
     finally:
         running.reset(judge)
@@ -274,13 +279,15 @@ async def _run_tool_async(vetted: VettedCall) -> ToolResult:
     outer, judge = enclosing.set(vetted.run), running.set(None)
     try:
         return _checked(vetted, await execute(vetted.arguments, vetted.run.env))
-    except (Exception, SystemExit) as exc:
-        return _failed(exc)
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
     except asyncio.CancelledError as exc:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
         return _failed(exc)  # the tool itself was cancelled, not the run
+    except BaseException as exc:
+        return _failed(exc)
     finally:
         running.reset(judge)
         enclosing.reset(outer)
@@ -288,20 +295,22 @@ async def _run_tool_async(vetted: VettedCall) -> ToolResult:
 
 def _checked(vetted: VettedCall, result: Any) -> ToolResult:
     if isinstance(result, ToolResult):
-        if isinstance(result.output, str) and (result.error is None or isinstance(result.error, str)):
+        output, error = result.output, result.error
+        if type(result) is ToolResult and type(output) is str and (error is None or type(error) is str):
             return result
-        return ToolResult(str(result.output), None if result.error is None else str(result.error), result.metadata)
+        metadata = result.metadata if isinstance(result.metadata, dict) else {}
+        return ToolResult(safe_text(output), None if error is None else safe_text(error), metadata)
     if inspect.iscoroutine(result):
         result.close()
-    return ToolResult("", f"the tool {vetted.call.name} returned {type(result).__name__} instead of a ToolResult")
+    return ToolResult("", f"the tool {vetted.call.name} returned {class_name(result)} instead of a ToolResult")
 
 
 def _failed(exc: BaseException) -> ToolResult:
     """Return the result of a tool that raised. The family of `ChimeraError` speaks to the model in its own words."""
-    text = str(exc)
+    text = safe_text(exc)
     if isinstance(exc, ChimeraError) and text:
         return ToolResult("", text)
-    return ToolResult("", f"{type(exc).__name__}: {text}" if text else type(exc).__name__)
+    return ToolResult("", f"{class_name(exc)}: {text}" if text else class_name(exc))
 
 
 def _interruptible(awaitable: Awaitable[T], cancellation: CancellationToken | None) -> Awaitable[T]:

@@ -17,6 +17,7 @@ from chimera.core.arguments import argument_problem
 from chimera.core.decisions import ProviderRequest
 from chimera.core.effects import Consult, Effect, Emit, VettedCall, WireCall
 from chimera.core.loop_events import LoopEventType
+from chimera.core.rules import Asked, Asker
 from chimera.core.run import Run
 from chimera.core.seams import (
     intercept_context,
@@ -27,7 +28,7 @@ from chimera.core.seams import (
 from chimera.core.wire import own_headers
 from chimera.errors import MisuseError, ProviderCallBlocked, RunStopped
 from chimera.events import ModelRequestEvent, PermissionEvent, ToolCallEvent, ToolResultEvent
-from chimera.frozen import thaw
+from chimera.frozen import freeze, thaw
 from chimera.permissions.base import PermissionAction
 from chimera.providers.base import Response, StreamChunk
 from chimera.types import Message, PendingApproval, ToolCall, ToolResult
@@ -106,18 +107,18 @@ def tool_call_flow(run: Run, call: ToolCall, problem: str | None = None) -> Tool
     yield Judged(call)
     if blocked is not None:
         return _refuse(run, call, f"Blocked by interceptor: {blocked}", "blocked")
-    doubt = (yield from _before_hooks(run, call)) if rules.hooks else None
-    if not isinstance(doubt, Answered):
-        doubt = _permission(run, call, doubt)
-    detached = False
-    if doubt is not None:
-        answer = doubt if isinstance(doubt, Answered) else (yield from _ask(run, call, doubt))
-        if isinstance(answer, Answered):
-            return answer
-        detached = answer
+    arguments = thaw(call.arguments)  # what runs is what was judged, whatever becomes of it while somebody is asked
+    grant: Answered | list[Asked] | bool = (yield from _before_hooks(run, call)) if rules.hooks else []
+    if isinstance(grant, list):
+        grant = _permission(run, call, grant)
+    if isinstance(grant, list):
+        grant = (yield from _ask_all(run, call, grant)) if grant else False
+    if isinstance(grant, Answered):
+        return grant
+    detached = grant
     if run.heard:
         yield from _announce_call(run, call)
-    result: ToolResult = yield VettedCall(run, call, run.tools[call.name], thaw(call.arguments), proof=effects._PROOF)
+    result: ToolResult = yield VettedCall(run, call, run.tools[call.name], arguments, proof=effects._PROOF)
     if not detached:
         result = intercept_tool_result(rules.chains.tool_result, call, result, watch=run.watch)
     if rules.truncation is not None:
@@ -127,30 +128,30 @@ def tool_call_flow(run: Run, call: ToolCall, problem: str | None = None) -> Tool
     return answer_call(run, call, result, "ran")
 
 
-class _Question(NamedTuple):
-    """What has to be asked before a call may run: who wants it asked, why, and by which rule."""
-
-    asked_by: str
-    reason: str
-    rule: str | None = None
-
-
-def _permission(run: Run, call: ToolCall, question: _Question | None) -> Answered | _Question | None:
-    """Policy and the tool itself; the strictest answer holds, that of the hooks included. None means that it runs."""
-    decision = run.rules.permit(call)
-    action = decision.action
-    if action is PermissionAction.DENY:
+def _permission(run: Run, call: ToolCall, doubts: list[Asked]) -> Answered | list[Asked]:
+    """Policy and the tool itself; the strictest answer holds. Returns the refusal, or the questions that are left."""
+    decision, questions = run.rules.permit(call)
+    if decision.action is PermissionAction.DENY:
         _record(run, call, "deny", decision.reason, decision.rule)
         return _refuse(run, call, _denial(decision.reason or f"{call.name} is not allowed"), "denied")
     unusable = _unusable(run, call, run.tools.get(call.name))
     if unusable is not None:
         return unusable
-    if action is PermissionAction.ASK:
-        reason = decision.reason or (question.reason if question else "")
-        return _Question("policy", reason, decision.rule)
-    if question is None and run.heard:
+    if doubts:
+        questions += doubts
+    if not questions and run.heard:
         _record(run, call, "allow", decision.reason, decision.rule)
-    return question
+    return questions if len(questions) < 2 else _one_each(questions)
+
+
+def _one_each(questions: list[Asked]) -> list[Asked]:
+    """Ask each asker once: with the words of a policy, or of a hook where the policy has none."""
+    asked: dict[Asker, Asked] = {}
+    for question in questions:
+        first = asked.setdefault(question.asker, question)
+        if not first.reason and question.reason:
+            asked[question.asker] = first._replace(reason=question.reason)
+    return list(asked.values())
 
 
 def _announce_call(run: Run, call: ToolCall) -> Generator[Effect, Any, None]:
@@ -172,23 +173,35 @@ def _unusable(run: Run, call: ToolCall, tool: Any) -> Answered | None:
     return _refuse(run, call, f"Invalid arguments for {call.name}: {problem}", "invalid")
 
 
-def _ask(run: Run, call: ToolCall, question: _Question) -> Generator[Effect, Any, Answered | bool]:
+def _ask_all(run: Run, call: ToolCall, questions: list[Asked]) -> Generator[Effect, Any, Answered | bool]:
+    detached = False
+    for question in questions:
+        answer = yield from _ask(run, call, question)
+        if isinstance(answer, Answered):
+            return answer
+        detached = answer
+    return detached
+
+
+def _ask(run: Run, call: ToolCall, question: Asked) -> Generator[Effect, Any, Answered | bool]:
     """Put the effective call to whoever answers: the callback where there is one, else whoever iterates.
 
-    Returns the refusal, or whether the call that was approved runs detached.
+    Returns the refusal, or whether the call that was approved runs detached: only whoever iterates over the outermost
+    run may let it, since the runs around have seams of their own to keep.
     """
-    _record(run, call, "ask", question.reason, question.rule, source=question.asked_by)
-    approval = PendingApproval(call, call.name, call.arguments, question.reason or f"{call.name} needs approval")
-    callback = run.rules.permission_callback
+    _record(run, call, "ask", question.reason, question.rule, source=question.source)
+    shown: dict[str, Any] = freeze(thaw(call.arguments))
+    reason = question.reason or f"{call.name} needs approval"
+    approval = PendingApproval(ToolCall(call.id, call.name, shown), call.name, shown, reason)
+    callback, failure = question.asker.callback, None
     if callback is not None:
         failure = yield from _ask_callback(run, callback, approval)
-    else:
-        failure = None
+    elif question.asker.iterates:
         yield Emit(run.pending(approval))
     run.check_cancelled()
     if approval.approved and failure is None:
         _record(run, call, "allow", approval.reason, source="user")
-        return callback is None and not run.rules.enforces_resumed
+        return callback is None and run.outer is None and not run.rules.enforces_resumed
     denied = approval.decided and not approval.approved
     if denied:
         text = f"the user denied it: {approval.message}" if approval.message else "the user denied it"
@@ -214,10 +227,10 @@ def _ask_callback(run: Run, callback: Any, approval: PendingApproval) -> Generat
     return "the answer contradicts itself" if approval.approved and answer is False else None
 
 
-def _before_hooks(run: Run, call: ToolCall) -> Generator[Effect, Any, Answered | _Question | None]:
-    """Return the refusal, or what a hook wants a person asked, or None."""
-    question: _Question | None = None
-    for hooks, quiet in run.rules.hooks:
+def _before_hooks(run: Run, call: ToolCall) -> Generator[Effect, Any, Answered | list[Asked]]:
+    """Return the refusal, or what hooks want a person asked."""
+    questions: list[Asked] = []
+    for hooks, quiet, asker in run.rules.hooks:
         if not hooks.has("PreToolUse"):
             continue
         try:
@@ -231,12 +244,12 @@ def _before_hooks(run: Run, call: ToolCall) -> Generator[Effect, Any, Answered |
             _record(run, call, "deny", why, source="hook")
             return _refuse(run, call, f"Blocked by hook: {why}", "denied")
         if decision == "ask" and not quiet:
-            question = _Question("hook", why)
-    return question
+            questions.append(Asked(asker, "hook", why))
+    return questions
 
 
 def _after_hooks(run: Run, call: ToolCall, result: ToolResult) -> Generator[Effect, Any, ToolResult]:
-    for hooks, _ in run.rules.hooks:
+    for hooks, *_ in run.rules.hooks:
         if not hooks.has("PostToolUse"):
             continue
         try:

@@ -38,9 +38,29 @@ class RunIdentity:
     loop: str = ""
 
 
-running: ContextVar[RunIdentity | None] = ContextVar("chimera_current_run", default=None)
+class Frame:
+    """A chain at work: for which run, which of its interceptors is being asked, and what chain it stands in, if any."""
+
+    __slots__ = ("fn", "identity", "outer")
+
+    def __init__(self, identity: RunIdentity | None, outer: Frame | None) -> None:
+        self.identity, self.outer = identity, outer
+        self.fn: object = None
+
+
+running: ContextVar[Frame | None] = ContextVar("chimera_current_chain", default=None)
 
 
 def current_run() -> RunIdentity | None:
     """Return the identity of the run that the calling interceptor decides for; None outside an interceptor."""
-    return running.get()
+    frame = running.get()
+    return None if frame is None else frame.identity
+
+
+def being_asked() -> list[object]:
+    """Return the interceptors that are at work around the caller, innermost first."""
+    found, frame = [], running.get()
+    while frame is not None:
+        found.append(frame.fn)
+        frame = frame.outer
+    return found

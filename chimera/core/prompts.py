@@ -37,7 +37,7 @@ def admit(
 def objections(run: Run) -> Generator[Effect, Any, list[Message]]:
     """Ask the hooks for the end of a run; what one of them says makes the run go on."""
     found = []
-    for hooks, _ in run.rules.hooks:
+    for hooks, *_ in run.rules.hooks:
         if hooks.has("Stop"):
             text = yield Consult(partial(hooks.stop, run.identity))
             if text:
@@ -48,7 +48,7 @@ def objections(run: Run) -> Generator[Effect, Any, list[Message]]:
 def _greet(run: Run, context: Context) -> Generator[Effect, Any, None]:
     if context.messages:
         return
-    for hooks, _ in run.rules.hooks:
+    for hooks, *_ in run.rules.hooks:
         if hooks.has("SessionStart"):
             text = yield Consult(partial(hooks.session_start, run.identity))
             if text:
@@ -56,7 +56,7 @@ def _greet(run: Run, context: Context) -> Generator[Effect, Any, None]:
 
 
 def _submit(run: Run, context: Context, message: Message) -> Generator[Effect, Any, None]:
-    for hooks, _ in run.rules.hooks:
+    for hooks, *_ in run.rules.hooks:
         if not hooks.has("UserPromptSubmit"):
             continue
         verdict = yield Consult(partial(hooks.user_prompt_submit, message.content, run.identity))

@@ -6,7 +6,7 @@ its own. Nobody has to hand them on, so nobody can forget to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import iscoroutine
 from types import MethodType
@@ -19,17 +19,43 @@ from chimera.events import EventBus
 from chimera.permissions.base import PermissionAction, PermissionDecision, PermissionPolicy
 from chimera.types import ToolCall
 
-__all__ = ["Held", "Rules"]
+__all__ = ["Asked", "Asker", "Held", "Rules"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asker:
+    """Who answers the questions of a rule: a callback or, where there is none, whoever iterates over its run.
+
+    Below the run whose rules these are, nobody iterates over it: `iterates` is False there.
+    """
+
+    callback: PermissionCallback | None = None
+    iterates: bool = True
 
 
 class Held(NamedTuple):
-    """A policy or a hook runner; with `quiet`, what it wants asked runs unasked. Its denials always hold."""
+    """A policy or a hook runner; with `quiet`, what it wants asked runs unasked. Its denials always hold.
+
+    What it wants asked is put to `asker`, wherever below the run is that makes the call: who starts a sub-agent does
+    not answer for the one who set the rule.
+    """
 
     by: Any
     quiet: bool
+    asker: Asker
+
+
+class Asked(NamedTuple):
+    """What an asker has to answer before a call may run."""
+
+    asker: Asker
+    source: str
+    reason: str
+    rule: str | None = None
 
 
 _NO_CHAINS = Chains()
+_NOBODY = Asker()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +68,7 @@ class Rules:
     chains: Chains = _NO_CHAINS
     policies: tuple[Held, ...] = ()
     hooks: tuple[Held, ...] = ()
-    permission_callback: PermissionCallback | None = None
+    asker: Asker = _NOBODY
     truncation: Truncation | None = None
     bus: EventBus | None = None
     enforces_resumed: bool = False
@@ -51,39 +77,69 @@ class Rules:
     @classmethod
     def of(cls, config: LoopConfig | None, tools: Mapping[str, Any], outer: Rules | None = None) -> Rules:
         """Return the rules of a run under `config`, and under `outer` when it starts inside another run's tool."""
-        own = cls() if config is None else _own(config, tools)
         if outer is None:
-            return own
-        if outer.asks_by_default and not own.asks_by_default:
-            own = replace(own, policies=(*own.policies, Held(_safe_policy(tools), False)))
+            return cls() if config is None else _own(config, tools, None)
+        own = cls() if config is None else _own(config, tools, outer.asker.callback)
+        if outer.asks_by_default:
+            own = replace(own, policies=(*own.policies, Held(_safe_policy(tools), False, outer.asker)))
         return _below(own, outer)
 
-    def permit(self, call: ToolCall) -> PermissionDecision:
-        """Ask every policy about the effective call. One that raises or answers with junk denies."""
-        strictest = _ALLOWED
-        for policy, quiet in self.policies:
+    def permit(self, call: ToolCall) -> tuple[PermissionDecision, list[Asked]]:
+        """Ask every policy about the effective call. One that raises or answers with junk denies.
+
+        Returns the strictest decision, and who has to be asked, outermost run first.
+        """
+        strictest, questions = _ALLOWED, []
+        for policy, quiet, asker in self.policies:
             decision = _consult(policy, call)
-            if quiet and decision.action is PermissionAction.ASK:
-                decision = PermissionDecision(PermissionAction.ALLOW, decision.reason, decision.rule)
+            if decision.action is PermissionAction.ASK:
+                if quiet:
+                    decision = PermissionDecision(PermissionAction.ALLOW, decision.reason, decision.rule)
+                else:
+                    questions.append(Asked(asker, "policy", decision.reason, decision.rule))
             if strictest is _ALLOWED or _RANK[decision.action] > _RANK[strictest.action]:
                 strictest = decision
-        return strictest
+        return strictest, questions
+
+    def for_runs_below(self, carry: Callable[[PermissionCallback], PermissionCallback]) -> Rules:
+        """Return these rules as a run inside a tool is held to them. `carry` makes a callback fit for other threads."""
+        moved: dict[Asker, Asker] = {}
+
+        def move(held: Held) -> Held:
+            return held._replace(asker=moved.setdefault(held.asker, _moved(held.asker, carry)))
+
+        policies, hooks = tuple(map(move, self.policies)), tuple(map(move, self.hooks))
+        asker = moved.setdefault(self.asker, _moved(self.asker, carry))
+        return replace(self, policies=policies, hooks=hooks, asker=asker)
+
+    def without(self, interceptors: Sequence[object]) -> Rules:
+        """Return these rules but for interceptors that are at work right now: what one of them starts would come back
+        to it for ever."""
+        if not interceptors:
+            return self
+        kept = (tuple(fn for fn in chain if not _among(fn, interceptors)) for chain in self.chains)
+        return replace(self, chains=Chains(*kept))
 
 
 _ALLOWED = PermissionDecision(PermissionAction.ALLOW)
 _RANK = {PermissionAction.ALLOW: 0, PermissionAction.ASK: 1, PermissionAction.DENY: 2}
 
 
-def _own(config: LoopConfig, tools: Mapping[str, Any]) -> Rules:
+def _moved(asker: Asker, carry: Callable[[PermissionCallback], PermissionCallback]) -> Asker:
+    return Asker(None if asker.callback is None else carry(asker.callback), iterates=False)
+
+
+def _own(config: LoopConfig, tools: Mapping[str, Any], callback_above: PermissionCallback | None) -> Rules:
+    asker = Asker(config.permission_callback or callback_above)
     policy = config.permissions
     by_default = policy is None and not config.yolo_mode
     if by_default:
         policy = _safe_policy(tools)
     return Rules(
         chains=Chains.of(config.interceptors),
-        policies=() if policy is None else (Held(policy, config.yolo_mode),),
-        hooks=tuple(Held(runner, config.yolo_mode) for runner in _runners(config.hooks)),
-        permission_callback=config.permission_callback,
+        policies=() if policy is None else (Held(policy, config.yolo_mode, asker),),
+        hooks=tuple(Held(runner, config.yolo_mode, asker) for runner in _runners(config.hooks)),
+        asker=asker,
         truncation=config.truncation,
         bus=_guarded_bus(config),
         enforces_resumed=config.resumed_approvals == "enforced",
@@ -108,7 +164,7 @@ def _below(own: Rules, outer: Rules) -> Rules:
         chains=Chains(*(_joined(above, below) for above, below in zip(outer.chains, own.chains, strict=True))),
         policies=_joined(outer.policies, own.policies),
         hooks=_joined(outer.hooks, own.hooks),
-        permission_callback=own.permission_callback or outer.permission_callback,
+        asker=own.asker if own.asker.callback is not None else Asker(outer.asker.callback),
         truncation=own.truncation or outer.truncation,
         bus=own.bus or outer.bus,
         enforces_resumed=own.enforces_resumed or outer.enforces_resumed,
@@ -121,7 +177,11 @@ def _joined(above: tuple[Any, ...], below: tuple[Any, ...]) -> tuple[Any, ...]:
 
     Only the very same thing counts as the same: two policies may be equal and still keep different books.
     """
-    return (*above, *(item for item in below if not any(_same(item, other) for other in above)))
+    return (*above, *(item for item in below if not _among(item, above)))
+
+
+def _among(item: object, others: Sequence[object]) -> bool:
+    return any(_same(item, other) for other in others)
 
 
 def _same(one: Any, other: Any) -> bool:
@@ -139,7 +199,7 @@ def _guarded_bus(config: LoopConfig) -> EventBus | None:
     from chimera.secrets import RedactionMiddleware  # compiles its rules: only who publishes events pays for that
 
     if not bus.uses(RedactionMiddleware):
-        bus.use(RedactionMiddleware())
+        bus.use(RedactionMiddleware(), first=True)
     return bus
 
 

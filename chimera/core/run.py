@@ -16,8 +16,8 @@ from chimera.core.arguments import Validator, validator_for
 from chimera.core.asking import AtHome, is_asynchronous, running_loop
 from chimera.core.cancellation import CancellationToken, RunToken
 from chimera.core.effects import Emit
-from chimera.core.identity import RunIdentity, current_run, new_id
-from chimera.core.loop_config import LoopConfig
+from chimera.core.identity import RunIdentity, being_asked, new_id
+from chimera.core.loop_config import LoopConfig, PermissionCallback
 from chimera.core.loop_events import LoopEvent, LoopEventType
 from chimera.core.rules import Rules
 from chimera.core.seams import Watch
@@ -55,13 +55,12 @@ class Run:
         listening: bool = False,
         streaming: bool = False,
     ) -> None:
-        # An interceptor that runs an agent of its own is not a tool: it would be judged by the chain it stands in.
-        outer: Run | None = None if current_run() is not None else enclosing.get()
+        outer: Run | None = enclosing.get()
         self.outer = outer
         self.config = LoopConfig(yolo_mode=True) if config is None else copy(config)
         self.provider = provider
         self.offer(tools)
-        self.rules: Rules = Rules.of(config, self.tools, outer.rules_below() if outer else None)
+        self.rules: Rules = Rules.of(config, self.tools, outer.rules_below().without(being_asked()) if outer else None)
         self.policies = tuple(map(str, versions_in(self.rules.chains)))
         self.cancellation: RunToken = RunToken(self.config.cancellation, outer.cancellation if outer else None)
         self.home: AbstractEventLoop | None = None
@@ -129,10 +128,15 @@ class Run:
     def rules_below(self) -> Rules:
         """Return the rules for what starts inside a tool of this run, in whichever thread: a coroutine function that
         answers questions is still awaited on the event loop that this run lives on."""
-        callback = self.rules.permission_callback
-        if self.home is None or running_loop() is self.home or not is_asynchronous(callback):
-            return self.rules
-        return replace(self.rules, permission_callback=AtHome(callback, self.home, self.cancellation))
+        home = self.home
+        away = home is not None and running_loop() is not home
+
+        def carry(callback: PermissionCallback) -> PermissionCallback:
+            if home is None or not away or not is_asynchronous(callback):
+                return callback
+            return AtHome(callback, home, self.cancellation)
+
+        return self.rules.for_runs_below(carry)
 
     @property
     def signal(self) -> CancellationToken | None:

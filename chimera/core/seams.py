@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from chimera.core.decisions import InterceptDecision, Interceptor, ProviderRequest, interceptor_name
 from chimera.core.differences import difference
-from chimera.core.identity import RunIdentity, current_run, running
+from chimera.core.identity import Frame, RunIdentity, current_run, running
 from chimera.core.versions import interceptor_version
 from chimera.events import EventBus, InterceptorEvent
-from chimera.frozen import freeze, freeze_json, thaw
+from chimera.frozen import class_name, freeze, freeze_json, safe_text, thaw
 from chimera.types import Message, ToolCall, ToolResult
 
 __all__ = [
@@ -134,9 +134,11 @@ def _run(
     seam: _Seam, chain: Sequence[Interceptor], value: Any, call: ToolCall | None, watch: Watch
 ) -> tuple[Any, str | None]:
     ask = seam.ask
-    token = running.set(watch.identity)
+    frame = Frame(watch.identity, running.get())
+    token = running.set(frame)
     try:
         for fn in chain:
+            frame.fn = fn
             started = perf_counter_ns() if watch.observe is not None else 0
             judged = value
             try:
@@ -146,10 +148,9 @@ def _run(
                 kind = _kind_of(decision)
                 if kind == "allow":
                     continue
+                verdict, reason = ("replaced", None) if kind == "replace" else ("blocked", _reason_text(decision, fn))
                 if kind == "replace":
-                    value, verdict, reason = seam.adopt(value, decision.value), "replaced", None
-                else:
-                    verdict, reason = "blocked", _reason_text(decision.reason, fn)
+                    value = seam.adopt(value, decision.value)
             except Exception as exc:  # the one place where an interceptor's failure is judged
                 verdict, reason = "error", f"interceptor error: {interceptor_name(fn)}: {_describe(exc)}"
             _tell(watch, seam, fn, verdict, reason, call, started, judged, value)
@@ -165,12 +166,12 @@ _ALLOW = InterceptDecision.allow()
 
 def _kind_of(decision: Any) -> str:
     """Return the kind of a well-formed decision. Raises `TypeError` for anything else: junk is no consent."""
-    kind = decision.kind if isinstance(decision, InterceptDecision) else None
-    if kind in ("allow", "replace", "block"):
+    kind: str | None = decision.kind if issubclass(type(decision), InterceptDecision) else None
+    if kind is not None and kind in ("allow", "replace", "block"):
         return kind
     if inspect.iscoroutine(decision):
         decision.close()
-    raise TypeError(f"an interceptor returns an InterceptDecision or None, not {_safe_str(type(decision).__name__)}")
+    raise TypeError(f"an interceptor returns an InterceptDecision or None, not {class_name(decision)}")
 
 
 def _tell(
@@ -220,21 +221,19 @@ def _change(seam: _Seam, verdict: str, judged: Any, value: Any) -> tuple[Any, An
     return (judged.sealed() if seam is _TOOL_CALL else None), None
 
 
-def _reason_text(reason: Any, fn: Interceptor) -> str:
-    text = "" if reason is None else _safe_str(reason).strip()[:_REASON_LIMIT]
+def _reason_text(decision: InterceptDecision, fn: Interceptor) -> str:
+    """Return the words of a block. Never raises: a block is a block, whatever its reason does when it is looked at."""
+    try:
+        reason = decision.reason
+    except Exception:
+        reason = None
+    text = "" if reason is None else safe_text(reason).strip()[:_REASON_LIMIT]
     return text or f"no reason was given ({interceptor_name(fn)})"
 
 
 def _describe(exc: Exception) -> str:
-    text = _safe_str(exc)[:_TEXT_LIMIT]
-    return f"{type(exc).__name__}: {text}" if text else type(exc).__name__
-
-
-def _safe_str(value: object) -> str:
-    try:
-        return str(value)
-    except Exception:  # a hostile or broken __str__ must not turn a block into a crash
-        return f"<unprintable {type(value).__name__}>"
+    text = safe_text(exc)[:_TEXT_LIMIT]
+    return f"{class_name(exc)}: {text}" if text else class_name(exc)
 
 
 def _ask_context(fn: Interceptor, messages: list[Message], _call: ToolCall | None) -> Any:
@@ -248,10 +247,18 @@ def _adopt_context(_before: list[Message], value: Any) -> list[Message]:
 def _message_list(value: Any) -> list[Message]:
     if not isinstance(value, list):
         raise TypeError(f"the replacement must be a list of messages, not {type(value).__name__}")
-    for kind in set(map(type, value)):
+    kinds = set(map(type, value))
+    for kind in kinds:
         if not issubclass(kind, Message):
             raise TypeError(f"the replaced message list holds a {kind.__name__}")
-    return list(value)
+    return list(value) if kinds <= {Message} else [_plain_message(message) for message in value]
+
+
+def _plain_message(message: Message) -> Message:
+    """Take a message of a class of its own, which may be editable, for what it says now."""
+    if type(message) is Message:
+        return message
+    return Message(message.role, message.content, message.tool_calls, message.call_id, message.content_blocks)
 
 
 def _ask_request(fn: Interceptor, request: ProviderRequest, _call: ToolCall | None) -> Any:
@@ -311,10 +318,11 @@ def _ask_result(fn: Interceptor, result: ToolResult, call: ToolCall | None) -> A
 
 def _adopt_result(_before: ToolResult, value: Any) -> ToolResult:
     _expect(value, ToolResult, "replacement")
-    _expect(value.output, str, "output")
-    _expect(value.error, (str, type(None)), "error")
-    _expect(value.metadata, dict, "metadata")
-    return ToolResult(value.output, value.error, thaw(value.metadata))
+    output, error, metadata = value.output, value.error, value.metadata
+    _expect(output, str, "output")
+    _expect(error, (str, type(None)), "error")
+    _expect(metadata, dict, "metadata")
+    return ToolResult(safe_text(output), None if error is None else safe_text(error), thaw(metadata))
 
 
 def _expect(value: Any, kind: type | tuple[type, ...], what: str) -> None:

@@ -47,16 +47,17 @@ class EventBus:
 
         return undo
 
-    def use(self, middleware: EventMiddleware) -> Callable[[], None]:
-        """Pass every event through `middleware` first; it returns the event to publish, or None to drop it.
+    def use(self, middleware: EventMiddleware, *, first: bool = False) -> Callable[[], None]:
+        """Pass every event through `middleware`; it returns the event to publish, or None to drop it.
 
+        Several run in the order in which they were added; with `first` this one runs before those that are there.
         Returns a function that takes just this registration back. Raises `TypeError` for what cannot be called or would
         have to be awaited.
         """
         _check(middleware, "middleware")
         entry = _Entry(middleware)
         with self._lock:
-            self._middleware = (*self._middleware, entry)
+            self._middleware = (entry, *self._middleware) if first else (*self._middleware, entry)
 
         def undo() -> None:
             with self._lock:

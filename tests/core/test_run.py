@@ -17,6 +17,7 @@ from chimera.core.loop_events import LoopEvent, LoopEventType
 from chimera.core.run import Run, enclosing
 from chimera.errors import BlockedStepsLimit, MisuseError, RunCancelled
 from chimera.events import EventBus, InterceptorEvent, RunStartedEvent
+from chimera.permissions import AllowAll
 from chimera.providers.faux import FauxProvider
 from tests.core.driving import Boom, Note, held
 
@@ -165,14 +166,22 @@ async def _ask(_approval: Any) -> bool:
 
 async def test_a_coroutine_that_answers_stays_on_the_loop_of_its_run() -> None:
     run = make(held(permission_callback=_ask))
-    assert run.rules_below().permission_callback is _ask, "nobody knows yet where the run lives"
+    assert run.rules_below().asker.callback is _ask, "nobody knows yet where the run lives"
     run.home = asyncio.get_running_loop()
-    assert run.rules_below().permission_callback is _ask
+    assert run.rules_below().asker.callback is _ask
     elsewhere = await asyncio.to_thread(run.rules_below)
-    assert isinstance(elsewhere.permission_callback, AtHome)
+    assert isinstance(elsewhere.asker.callback, AtHome)
     plain = make(held(permission_callback=lambda _: True))
     plain.home = run.home
-    assert await asyncio.to_thread(plain.rules_below) is plain.rules
+    assert (await asyncio.to_thread(plain.rules_below)).asker.callback is plain.rules.asker.callback
+
+
+def test_below_a_run_nobody_iterates_over_it() -> None:
+    rules = make(held(permissions=AllowAll())).rules
+    assert (rules.asker.iterates, rules.policies[0].asker.iterates) == (True, True)
+    below = rules.for_runs_below(lambda callback: callback)
+    assert (below.asker.iterates, below.policies[0].asker.iterates) == (False, False)
+    assert below.policies[0].asker is below.asker
 
 
 def test_chains_are_read_once() -> None:
