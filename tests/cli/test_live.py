@@ -173,12 +173,17 @@ def test_remarks_wait_for_the_end_of_a_turn() -> None:
     shown: list[str] = []
     remarks = Remarks(shown.append)
     remarks.say("a")
-    with pytest.raises(KeyError), remarks.held_back():
-        thread = threading.Thread(target=remarks.say, args=("b",))
-        thread.start()
-        thread.join()
-        assert shown == ["a"]
-        raise KeyError
+
+    def turn() -> None:
+        with remarks.held_back():
+            thread = threading.Thread(target=remarks.say, args=("b",))
+            thread.start()
+            thread.join()
+            assert shown == ["a"]
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        turn()
     assert shown == ["a", "b"]
     remarks.say("c")
     assert shown == ["a", "b", "c"]
