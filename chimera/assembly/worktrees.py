@@ -50,8 +50,10 @@ class Worktrees:
         self._race = RaceFolder(self.project, git.common if git else None, folder)
         try:
             self._source = _source(git, self.project, self._race.path)
-        except BaseException:
+        except BaseException as problem:
             self.close()
+            if isinstance(problem, OSError):
+                raise OutsideError(f"the project cannot be copied: {problem}") from problem
             raise
 
     @property

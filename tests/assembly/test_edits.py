@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from chimera.assembly.edits import Edit, carry_over
 from chimera.errors import OutsideError
+from tests.assembly.disks import files_at_most
 from tests.assembly.repositories import contents
 
 
@@ -71,13 +71,8 @@ def test_a_full_disk_changes_nothing(tmp_path: Path) -> None:
     put(source, "a", "new")
     put(source, "b", "new" * 5000)
     put(target, "a", "old")
-    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limit[1]))
-    try:
-        with pytest.raises(OutsideError, match="File too large; nothing was changed"):
-            carry_over([Edit("a", "modified"), Edit("b", "added")], source, target)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    with files_at_most(4096), pytest.raises(OutsideError, match="File too large; nothing was changed"):
+        carry_over([Edit("a", "modified"), Edit("b", "added")], source, target)
     assert contents(target) == {"a": "- old"}
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import resource
 import stat
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +23,7 @@ from chimera.events import InterceptorEvent
 from chimera.providers.faux import FauxProvider
 from chimera.session import AgentSession
 from chimera.types import Message, ToolCall, ToolResult
+from tests.assembly.disks import files_at_most
 from tests.assembly.lanes import load_loop
 from tests.assembly.long_session import Probe, driver_of, path_of, records_of, run_turns
 from tests.core.driving import assert_acceptable
@@ -204,6 +202,23 @@ def test_a_history_that_is_loaded_takes_the_place_of_what_was_said(tmp_path: Pat
     assert stored(driver) == driver.history
 
 
+def test_another_session_is_gone_on_with(tmp_path: Path) -> None:
+    first = make(tmp_path, "one")
+    asyncio.run(first.send("a"))
+    assert first.journal is not None
+    first.journal.close()
+    driver = make(tmp_path, ["two", "three"])
+    asyncio.run(driver.send("b"))
+    second = path_of(driver)
+    driver.go_on_with(Journal.resume(path_of(first)))
+    asyncio.run(driver.send("c"))
+    assert [message.content for message in driver.history] == ["a", "one", "c", "three"]
+    assert stored(driver) == driver.history
+    assert path_of(driver) == path_of(first)
+    assert [message.content for message in read_session(second).messages] == ["b", "two"]
+    Journal.resume(second).close()
+
+
 def test_another_model_is_noted(tmp_path: Path) -> None:
     driver = make(tmp_path, "one")
     asyncio.run(driver.send("a"))
@@ -251,17 +266,6 @@ def test_one_conversation_may_grow_from_many_threads(tmp_path: Path) -> None:
         list(pool.map(lambda number: context.add(Message.user(str(number))), range(200)))
     found = sorted(int(message.content) for message in read_session(journal.path).messages)
     assert found == list(range(200))
-
-
-@contextmanager
-def files_at_most(size: int) -> Iterator[None]:
-    """Let no file of this process grow beyond `size` bytes, as a full disk would."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_full_disk_stops_no_run_and_is_made_up_for(tmp_path: Path) -> None:
