@@ -123,43 +123,53 @@ def conversation() -> Context:
     return Context("You are a helper.", [Message.user("Go.")])
 
 
+def _echo(args: dict[str, Any]) -> ToolResult:
+    return ToolResult(args["text"])
+
+
+def _refusal(call: ToolCall) -> str | None:
+    return "never" if call.name == "rm" else None
+
+
+def _scrubbed(result: ToolResult) -> ToolResult | None:
+    return ToolResult(result.output.replace("secret", "[redacted]")) if "secret" in result.output else None
+
+
+_TOOLS = {"echo": _echo}
+
+
 def floor(steps: int, *, policy: bool, output: str = "a") -> Callable[[], float]:
     """Return the measurement of the same work in one plain loop over plain functions: seconds a step.
 
     It makes the same values (messages, results) and keeps the same conversation; there is nothing around it.
     """
 
-    def echo(args: dict[str, Any]) -> ToolResult:
-        return ToolResult(args["text"])
-
-    def gate(call: ToolCall) -> str | None:
-        return "never" if call.name == "rm" else None
-
-    def scrub(result: ToolResult) -> ToolResult | None:
-        return ToolResult(result.output.replace("secret", "[redacted]")) if "secret" in result.output else None
-
-    def watch(_messages: list[Message]) -> None:
-        return None
-
     def measured() -> float:
-        complete, tools = Scripted(steps, output=output).complete, {"echo": echo}
-        messages = [Message.system("You are a helper."), Message.user("Go.")]
-
-        def loop() -> None:
-            while True:
-                if policy:
-                    watch(list(messages))
-                answer = complete(messages)
-                messages.append(Message.assistant(answer.content, answer.tool_calls))
-                if not answer.tool_calls:
-                    return
-                for call in answer.tool_calls:
-                    reason = gate(call) if policy else None
-                    result = tools[call.name](call.arguments) if reason is None else ToolResult("", reason)
-                    replaced = scrub(result) if policy else None
-                    result = result if replaced is None else replaced
-                    messages.append(Message.tool(call.id, result.error or result.output))
-
-        return seconds(loop) / steps
+        model, messages = Scripted(steps, output=output), [Message.system("You are a helper."), Message.user("Go.")]
+        return seconds(lambda: (_plain_with_policy if policy else _plain)(model, messages)) / steps
 
     return measured
+
+
+def _plain(model: Scripted, messages: list[Message]) -> None:
+    while True:
+        answer = model.complete(messages)
+        messages.append(Message.assistant(answer.content, answer.tool_calls))
+        if not answer.tool_calls:
+            return
+        for call in answer.tool_calls:
+            result = _TOOLS[call.name](call.arguments)
+            messages.append(Message.tool(call.id, result.output))
+
+
+def _plain_with_policy(model: Scripted, messages: list[Message]) -> None:
+    while True:
+        _watch(list(messages))
+        answer = model.complete(messages)
+        messages.append(Message.assistant(answer.content, answer.tool_calls))
+        if not answer.tool_calls:
+            return
+        for call in answer.tool_calls:
+            reason = _refusal(call)
+            result = _TOOLS[call.name](call.arguments) if reason is None else ToolResult("", reason)
+            messages.append(Message.tool(call.id, result.error or (_scrubbed(result) or result).output))

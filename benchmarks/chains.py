@@ -1,7 +1,8 @@
 """What a chain of interceptors costs at each seam, against a bare Python loop that calls the same functions.
 
 The bare loop does what a chain must do in any case: call each function with what it judges and compare the kind of its
-answer. The engine's chain also gives each interceptor a copy of its own, checks what comes back, and keeps its identity.
+answer. A chain also gives each interceptor values of its own to edit (a list, a call, a result, an envelope), for which
+1.5 µs are allowed, checks what comes back, and says for whom it is asked.
 """
 
 from __future__ import annotations
@@ -85,8 +86,7 @@ def _row(seam: str, kind: str, length: int, run: Any, arguments: tuple[Any, ...]
     ours, plain = (ours - nothing) * 1e6, (plain - nothing) * 1e6
     if kind != "allow":
         return Row(f"{seam}, {kind} × {length}", f"{ours:.2f} µs (bare {plain:.2f})")
-    copied = 0 if seam == "context" else 1.5 * length
-    limit = 1.5 * plain + 0.3 + copied if length else 0.1
+    limit = 1.5 * plain + 0.3 + 1.5 * length if length else 0.1
     return Row(f"{seam}, allow × {length}", f"{ours:.2f} µs (bare {plain:.2f})", f"{limit:.2f} µs", ours <= limit)
 
 

@@ -47,9 +47,7 @@ def peak() -> int:
 def rows() -> Iterator[Row]:
     runs = [step_times() for _ in range(3)]
     times = [median(steps) for steps in zip(*runs, strict=True)]
-    start, early, late = (
-        median(times[at : at + _WINDOW]) * 1e6 for at in (0, _FROM, len(times) - _WINDOW)
-    )
+    start, early, late = (median(times[at : at + _WINDOW]) * 1e6 for at in (0, _FROM, len(times) - _WINDOW))
     slope = (late - early) / (2 * (_STEPS - _WINDOW - _FROM))
     yield Row("a step at the start", f"{start:.0f} µs")
     yield Row(f"a step at N = {_FROM}", f"{early:.0f} µs")

@@ -19,6 +19,7 @@ Parts = tuple[Prefilter | None, Compiled]
 """A search for literals, None for none, and the rules of all other literals."""
 
 _WORTH = 2 * BLOCK  # what must be left of a text for another pattern to pay
+_MANY = 40  # of so many literals on, all of them together cost no more
 _CHANGES = 6
 
 
@@ -76,7 +77,7 @@ class _Walk:
         """Look for these literals, too, by a regular expression; for all of them where another one would not pay."""
         self.crowd |= crowd
         self.changes += 1
-        if self.changes > _CHANGES or len(self.data) - base < _WORTH:
+        if self.changes > _CHANGES or len(self.crowd) > _MANY or len(self.data) - base < _WORTH:
             self.prefilter, self.common = None, self.whole
         else:
             self.prefilter, self.common = self.part(self.crowd)

@@ -1,0 +1,96 @@
+"""How fast the default rules go through text, in MB/s of processor time, against one compiled pattern.
+
+Hostile texts repeat what a rule begins with, or nearly matches, over and over. The last ones are made of secrets alone,
+each of which has to be cut out and replaced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+from benchmarks._kit import Row, report, seconds
+from chimera.secrets import DEFAULT_RULES, SecretDetector
+
+_MB = 1_000_000
+_KEY = "sk-ant-api03-AbCdEf0123456789AbCdEf0123456789"
+_FLOOR = re.compile(r"sk-[A-Za-z0-9_-]{8,}")
+HOSTILE = (
+    *("://", "eyJ", "password=", "SG.", "task-", "api_key", "apikey=", "AKIA", "sig=", "aaa0Q~", "Bearer "),
+    *("Authorization: ", "-----BEGIN ", "key-a ", "token-", "://a:", "://@", "eyJaaaaaaaaa.", "a", "xoxb-", "://a "),
+    *("-----BEGIN PRIVATE KEY-----", "password=a", "\\n", "sk-", "[;", "A:a@"),
+)
+_STARTS = sorted({start for rule in DEFAULT_RULES for start in rule.starts})
+SECRETS = ("://a:a@", f"{_KEY} ", "password=abc;")
+
+
+def repeated(text: str, size: int) -> str:
+    return (text * (size // len(text) + 1))[:size]
+
+
+def source(size: int) -> str:
+    files = sorted((Path(__file__).parent.parent / "chimera" / "core").glob("*.py"))
+    return repeated("".join(file.read_text("utf-8") for file in files), size)
+
+
+def sparse(size: int) -> str:
+    clean = source(size)
+    return "".join(f"{clean[at : at + 4096 - len(_KEY)]}{_KEY}\n" for at in range(0, size, 4096))
+
+
+def log(size: int) -> str:
+    line = "2026-01-01T12:00:{0:02d}Z INFO request id={0} path=/api/v1/items/{0} status=200 took={0}ms\n"
+    return repeated("".join(line.format(number % 60) for number in range(6000)), size)
+
+
+def speed(text: str, rounds: int = 5) -> float:
+    detector = SecretDetector()
+    detector.scrub(text[:100_000])
+    return len(text) / median(seconds(lambda: detector.scrub(text)) for _ in range(rounds)) / _MB
+
+
+def plain() -> Iterator[Row]:
+    clean = source(8 * _MB)
+    floor = len(clean) / median(seconds(lambda: _FLOOR.sub("", clean)) for _ in range(5)) / _MB
+    found = speed(clean)
+    yield Row("one compiled pattern, clean source text (floor)", f"{floor:.0f} MB/s")
+    yield Row("clean source text", f"{found:.0f} MB/s", "150 MB/s", found >= 150)
+    for what, text in (("one secret in 4 kB", sparse(4 * _MB)), ("a log of 10 MB", log(10 * _MB))):
+        found = speed(text)
+        yield Row(what, f"{found:.0f} MB/s", "20 MB/s", found >= 20)
+
+
+def hostile() -> Iterator[Row]:
+    for text in HOSTILE:
+        found = speed(repeated(text, _MB), 3)
+        yield Row(f"`{text!r}` over and over".replace("|", "\\|"), f"{found:.0f} MB/s", "20 MB/s", found >= 20)
+    found = speed(repeated(" ".join(_STARTS), _MB), 3)
+    yield Row("all that a secret can begin with, over and over", f"{found:.0f} MB/s", "20 MB/s", found >= 20)
+    for text in SECRETS:
+        found = speed(repeated(text, _MB), 3)
+        yield Row(f"secrets alone: `{text!r}`", f"{found:.0f} MB/s", "20 MB/s", found >= 20)
+
+
+def growth() -> Iterator[Row]:
+    detector = SecretDetector()
+
+    def spent(text: str) -> float:
+        return seconds(lambda: detector.scrub(text))
+
+    worst, of = 0.0, ""
+    for start in HOSTILE:
+        small, large = repeated(start, _MB), repeated(start, 8 * _MB)
+        detector.scrub(small)
+        ratio = median(spent(large) for _ in range(3)) / median(spent(small) for _ in range(3))
+        worst, of = max((worst, of), (ratio, start))
+    yield Row(f"time for 8 MB over 1 MB, worst: `{of!r}`", f"{worst:.1f}", "9", worst <= 9)
+
+
+def main() -> None:
+    report("Redaction", [*plain(), *hostile(), *growth()])
+
+
+if __name__ == "__main__":
+    main()
