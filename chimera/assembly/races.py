@@ -23,7 +23,8 @@ __all__ = ["RaceFolder", "races_folder", "sweep"]
 
 _log = logging.getLogger("chimera.assembly")
 _VARIABLE = "CHIMERA_RACE_DIR"
-_SUFFIX = ".json"
+_PREFIX, _SUFFIX = "race", ".json"
+_VERSION = 1
 _ATTEMPTS = 5
 _STALE_SECONDS = 600.0
 
@@ -77,20 +78,19 @@ class RaceFolder:
 
 def sweep(common: Path) -> list[Path]:
     """Remove what races left behind whose process has ended, and return their folders. Races that run stay."""
-    for unnamed in common.glob(".race-*.new"):
+    for unnamed in common.glob(f".{_PREFIX}-*.new"):
         with suppress(OSError):  # another process has just swept it, or given it its name
             if time.time() - unnamed.stat().st_mtime > _STALE_SECONDS:
                 unnamed.unlink()
     swept = []
-    for record in sorted(common.glob(f"*{_SUFFIX}")):
+    for record in sorted(common.glob(f"{_PREFIX}-*{_SUFFIX}")):
         try:
             descriptor = os.open(record, os.O_RDWR | os.O_CLOEXEC)
         except OSError:  # another process has just swept it
             continue
         try:
-            if _lock(descriptor):
+            if _lock(descriptor) and _remove(record):
                 swept.append(record.with_suffix(""))
-                _remove(record)
         finally:
             os.close(descriptor)
     return swept
@@ -98,9 +98,9 @@ def sweep(common: Path) -> list[Path]:
 
 def _register(common: Path, project: Path, repository: Path | None) -> tuple[Path, int]:
     """Make the file of this race. It gets its name once it is locked, so that nobody takes it for an abandoned one."""
-    race = new_id("race")
+    race = new_id(_PREFIX)
     about = {"pid": os.getpid(), "began": stamp(), "project": str(project)}
-    text = json.dumps({"version": 1, **about, "repository": None if repository is None else str(repository)})
+    text = json.dumps({"version": _VERSION, **about, "repository": None if repository is None else str(repository)})
     unnamed = common / f".{race}.new"
     descriptor = os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -126,17 +126,30 @@ def _lock(descriptor: int) -> bool:
     return True
 
 
-def _remove(record: Path) -> None:
-    """Remove the folder of a race, what git knows of it, and at last its file, so that what fails is tried again."""
+def _remove(record: Path) -> bool:
+    """Remove the folder of a race, what git knows of it, and at last its file, so that what fails is tried again.
+
+    Nothing is removed for a file that is no record of a race: somebody else may have put it there. Returns whether all
+    is gone.
+    """
     folder = record.with_suffix("")
     try:
+        repository = _repository(record)
         _remove_folder(folder)
-        repository = json.loads(record.read_text("utf-8"))["repository"]
-        if repository is not None and Path(repository).is_dir():
-            forget_worktrees(Path(repository), folder)
+        if repository is not None and repository.is_dir():
+            forget_worktrees(repository, folder)
         record.unlink(missing_ok=True)
-    except (OSError, OutsideError, ValueError, KeyError, TypeError):
-        _log.warning("what a race left in %s could not be removed", folder, exc_info=True)
+    except (OSError, OutsideError, ValueError, KeyError, TypeError) as problem:
+        _log.warning("what a race left in %s could not be removed: %s", folder, problem)
+        return False
+    return True
+
+
+def _repository(record: Path) -> Path | None:
+    about = json.loads(record.read_text("utf-8"))
+    if about["version"] != _VERSION or not isinstance(about["pid"], int):
+        raise ValueError(f"{record} is no record of a race that this program knows")
+    return None if about["repository"] is None else Path(about["repository"])
 
 
 def _remove_folder(folder: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 from chimera.assembly.races import RaceFolder, races_folder, sweep
 from chimera.assembly.worktrees import Worktrees
 from chimera.errors import OutsideError
-from tests.assembly.repositories import git, new_repository, state_of, write_project
+from tests.assembly.repositories import contents, git, new_repository, state_of, write_project
 
 HOLD = """
 import sys, time
@@ -128,12 +128,24 @@ def test_work_trees_of_the_person_are_left_alone(tmp_path: Path) -> None:
     assert str(tmp_path / "own") in git(project, "worktree", "list")
 
 
-def test_a_record_that_cannot_be_read_is_kept_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "race-x-1.json").write_text("{")
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"version": 2, "pid": 1, "repository": null}'])
+def test_for_a_record_that_is_none_nothing_is_removed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str
+) -> None:
+    (tmp_path / "race-x-1.json").write_text(text)
     (tmp_path / "race-x-1").mkdir()
-    assert sweep(tmp_path) == [tmp_path / "race-x-1"]
+    assert sweep(tmp_path) == []
     assert "could not be removed" in caplog.text
-    assert (tmp_path / "race-x-1.json").exists()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_what_is_not_of_races_is_left_alone(tmp_path: Path) -> None:
+    """The folder may be one that holds other things as well."""
+    write_project(tmp_path / "package")
+    (tmp_path / "package.json").write_text('{"version": 1, "pid": 1, "repository": null}')
+    before = contents(tmp_path)
+    assert sweep(tmp_path) == []
+    assert contents(tmp_path) == before
 
 
 def test_records_that_never_got_their_name_go_after_a_while(tmp_path: Path) -> None:
