@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import termios
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -10,7 +12,7 @@ from chimera.cli.screen import Screen
 from chimera.text import clean, clip, details, one_line
 from chimera.types import PendingApproval
 
-__all__ = ["Approver"]
+__all__ = ["Approver", "drop_typed_ahead"]
 
 _VALUE_LINES = 30
 _QUESTION = "Run it? [y]es, [n]o, [v]iew all, or say why not: "
@@ -48,6 +50,7 @@ class Approver:
                 approval.deny(answer)
 
     def _ask(self) -> str | None:
+        drop_typed_ahead()
         try:
             with raising():
                 return self._read_line(_QUESTION).strip()
@@ -65,6 +68,14 @@ class Approver:
         self._console.print(Text.assemble(("? ", "bold yellow"), (clean(approval.tool_name), "bold"), (reason, "dim")))
         for line, style in _lines(approval.arguments, limit):
             self._console.print(Text(line, style), soft_wrap=True)
+
+
+def drop_typed_ahead() -> None:
+    """Forget what was typed before the question was shown: nobody has consented to what nobody has seen."""
+    try:
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    except (termios.error, OSError, ValueError, AttributeError):
+        return  # no terminal, so nobody who types
 
 
 def _lines(arguments: Mapping[str, Any], limit: int | None) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chimera.errors import ConfigError
-from chimera.permissions.families import aliases_of, check_known, nearest
+from chimera.permissions.families import BUNDLED, FAMILIES, aliases_of, check_known, nearest
 
 __all__ = ["EVENTS", "GATES", "Hook", "Hooks", "read_settings"]
 
@@ -20,7 +20,10 @@ GATES = ("PreToolUse", "UserPromptSubmit")
 EVENTS = (*GATES, "PostToolUse", "SessionStart", "Stop")
 DEFAULT_TIMEOUT = 60.0  # seconds
 _TOOL_EVENTS = ("PreToolUse", "PostToolUse")
-_PLAIN_NAMES = re.compile(r"\w+(?:\|\w+)*\Z")
+_PLAIN_NAMES = re.compile(r"[\w-]+(?:\|[\w-]+)*\Z")
+_RULE = re.compile(r"(\w+)\(.*\)\Z", re.DOTALL)
+_REPEAT = re.compile(r"\{\d*,?\d*\}")
+_IN_NO_NAME = re.compile(r"[\s,;/&]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +102,26 @@ def _matcher(text: Any, event: str, place: str) -> re.Pattern[str] | None:
         pattern = re.compile(text)
     except re.error as error:
         raise ConfigError(f"{place}: {text!r} is no regular expression: {error}") from error
-    if event in _TOOL_EVENTS and _PLAIN_NAMES.match(text):
-        _check_tools(text.split("|"), place)
+    if event in _TOOL_EVENTS:
+        _check_can_match(text, place)
     return pattern
+
+
+def _check_can_match(text: str, place: str) -> None:
+    """Refuse a matcher that no tool's name can match: a gate that never opens its eyes looks like one that watches."""
+    rule = _RULE.match(text)
+    if rule is not None and rule[1] in (*BUNDLED, *FAMILIES):
+        raise ConfigError(
+            f"{place}: {text!r} is a permission rule; a matcher sees the tool's name alone: write {rule[1]!r}, and let "
+            "the hook look at the input"
+        )
+    wrong = _IN_NO_NAME.search(_REPEAT.sub("", text))
+    if wrong is not None:
+        names = "|".join(re.findall(r"[\w-]+", text))
+        what = f"no tool has {wrong[0]!r} in its name, so {text!r} would never match"
+        raise ConfigError(f"{place}: {what}; write {names!r}")
+    if _PLAIN_NAMES.match(text):
+        _check_tools(text.split("|"), place)
 
 
 def _check_tools(names: Iterable[str], place: str) -> None:

@@ -189,7 +189,9 @@ def ready(tmp_path: Path) -> Path:
 def test_after_ctrl_c_a_real_service_is_sent_a_conversation_that_it_accepts(tmp_path: Path, ready: Path) -> None:
     with (
         service("echo begun; touch ready; sleep 60") as server,
-        Terminal("code", "--plain", "--model", "m", "--base-url", f"{server.url}/v1", "--yolo", cwd=tmp_path) as terminal,
+        Terminal(
+            "code", "--plain", "--model", "m", "--base-url", f"{server.url}/v1", "--yolo", cwd=tmp_path
+        ) as terminal,
     ):
         terminal.expect("> ")
         terminal.enter("wait")
@@ -229,8 +231,26 @@ def test_approvals_on_a_terminal(tmp_path: Path) -> None:
     assert not (tmp_path / "a.txt").exists()
 
 
+def test_what_was_typed_before_a_question_does_not_answer_it(tmp_path: Path) -> None:
+    """A line typed ahead, or pasted with the task, consents to a call that nobody has seen."""
+    call = {"name": "bash", "arguments": {"command": "touch ran"}}
+    model = script(tmp_path, [{"tool_calls": [call]}, {"tool_calls": [call]}, "Finished."])
+    with Terminal("code", "--plain", "--model", model, cwd=tmp_path) as terminal:
+        terminal.expect("> ")
+        terminal.enter("go\ny\ny")
+        terminal.expect("Run it?")
+        terminal.enter("no")
+        terminal.expect("Run it?")
+        assert not (tmp_path / "ran").exists()
+        terminal.enter("y")
+        terminal.expect("Finished.")
+        assert (tmp_path / "ran").exists()
+
+
 def test_ctrl_c_at_a_question_cancels_the_turn(tmp_path: Path) -> None:
-    with Terminal("code", "--plain", "--model", script(tmp_path, [{"tool_calls": [LIST]}, "Next."]), cwd=tmp_path) as terminal:
+    with Terminal(
+        "code", "--plain", "--model", script(tmp_path, [{"tool_calls": [LIST]}, "Next."]), cwd=tmp_path
+    ) as terminal:
         terminal.expect("> ")
         terminal.enter("go")
         terminal.expect("why not: ")

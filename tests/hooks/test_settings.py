@@ -92,6 +92,19 @@ GOOD: dict[str, Any] = {"type": "command", "command": "x"}
         ({"PreToolUse": [{"hooks": ["x"]}]}, "PreToolUse[0].hooks[0]", "a table is needed"),
         ({"PreToolUse": [{"mather": "x", "hooks": [GOOD]}]}, "PreToolUse[0].mather", "did you mean 'matcher'"),
         ({"PreToolUse": [{"matcher": 3, "hooks": [GOOD]}]}, "PreToolUse[0].matcher", "regular expression"),
+        *(
+            ({"PreToolUse": [{"matcher": text, "hooks": [GOOD]}]}, "PreToolUse[0].matcher", "write 'Bash")
+            for text in (
+                "Bash,Edit",
+                "Bash, Edit",
+                "Bash ",
+                " Bash",
+                "Bash;Edit",
+                "Bash/Edit",
+                "Bash & Edit",
+                "Bash(rm:*)",
+            )
+        ),
         ({"PreToolUse": [{"matcher": "(", "hooks": [GOOD]}]}, "PreToolUse[0].matcher", "no regular expression"),
         ({"PreToolUse": [{"matcher": "Bsh", "hooks": [GOOD]}]}, "PreToolUse[0].matcher", "did you mean 'Bash'"),
         ({"PreToolUse": [{"matcher": "bash|writefile", "hooks": [GOOD]}]}, "PreToolUse[0].matcher", "'write_file'"),
