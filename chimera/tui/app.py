@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
+from textual.events import Event, Key
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
@@ -20,8 +21,8 @@ from chimera.tui.approvals import Answer, Question, Verdict
 from chimera.tui.commands import complete, split_command
 from chimera.tui.entries import Tone
 from chimera.tui.files import project_files
-from chimera.tui.inbox import REPAINTS_PER_SECOND
 from chimera.tui.lanes import Lanes
+from chimera.tui.pace import REPAINTS_PER_SECOND, Pace
 from chimera.tui.prompt import Completions, Prompt
 from chimera.tui.racing import Course, RacingLanes
 from chimera.tui.scoreboard import scoreboard
@@ -93,6 +94,7 @@ class ChimeraApp(App[int]):
         self.lanes: Lanes = Lanes(state, show) if course is None else RacingLanes(state, show, course)
         self.slash = Slash(self)
         self.utc = utc
+        self._pace = Pace()
         self.board = Line(id="scoreboard")
         self.transcript = Transcript(id="transcript")
         self.waiting, self.working, self.status = Line(id="waiting"), Line(id="working"), Line(id="status")
@@ -117,17 +119,24 @@ class ChimeraApp(App[int]):
         self.prompt.focus()
         self.theme_changed_signal.subscribe(self, lambda _: self.call_after_refresh(self.transcript.restyle))
         self.lanes.start()
-        self.set_interval(1 / REPAINTS_PER_SECOND, self.tick)
+        self.set_interval(1 / REPAINTS_PER_SECOND, self._tick_when_due)
         self.run_worker(self._read_files, thread=True, exit_on_error=False)
         self.show_lines()
 
+    def _tick_when_due(self) -> None:
+        if self._pace.due(time.monotonic()):
+            self.tick()
+            self.call_after_refresh(lambda: self._pace.painted(time.monotonic()))
+
     def tick(self) -> None:
-        """Take what has come, and show it. All repaints while a turn runs begin here."""
+        """Take what has come, and show it. All repaints of what streams begin here."""
         if self.state.take():
             self.show_lane()
             if isinstance(self.screen, TimelineScreen):
                 self.screen.sync()
             self.lanes.after_turns()
+            if not self.state.running:
+                self._notice = ""
         self.show_lines()
 
     def show_lane(self) -> None:
@@ -230,6 +239,11 @@ class ChimeraApp(App[int]):
 
     def action_unfold(self) -> None:
         self.transcript.unfold_all()
+
+    async def on_event(self, event: Event) -> None:
+        if isinstance(event, Key):
+            self._pace.typed(time.monotonic())
+        await super().on_event(event)
 
     async def action_quit(self) -> None:
         self.leave(0)

@@ -12,6 +12,7 @@ COMMANDS: dict[str, str] = {
     "help": "keys and commands",
     "model": "show the model, or change it: /model NAME",
     "plugins": "the plugins that are loaded",
+    "resync": "load and reload plugins as the settings and their files say now",
     "clear": "begin a new conversation",
     "compact": "shorten the conversation before the next answer",
     "cost": "tokens and money spent so far",
@@ -25,7 +26,7 @@ RACE_COMMANDS: dict[str, str] = {
     "apply": "do to the project what a lane did: /apply [N]",
 }
 _FILE = re.compile(r"(?:\A|(?<=\s))@(\S*)\Z")
-_AT_MOST = 10
+_AT_MOST = 12
 
 
 class Completion(NamedTuple):

@@ -10,9 +10,8 @@ from chimera.core.loop_events import LoopEvent, LoopEventType
 from chimera.events import Event
 from chimera.tui.lane_state import LaneState
 
-__all__ = ["REPAINTS_PER_SECOND", "Inbox", "Item", "RaceBegun", "TurnEnded"]
+__all__ = ["Inbox", "Item", "RaceBegun", "TurnEnded"]
 
-REPAINTS_PER_SECOND = 15
 _CHUNKS = (LoopEventType.ASSISTANT_CHUNK, LoopEventType.THINKING_CHUNK)
 
 

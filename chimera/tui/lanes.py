@@ -33,7 +33,11 @@ _BELOW = (ToolCallEvent, ToolResultEvent)
 
 
 class Opened(Protocol):
-    """What an agent is assembled from. `manager` is a `PluginManager`."""
+    """What an agent is assembled from. `manager` is a `PluginManager`; `options` names the `plugins` that were asked
+    for besides those of the settings."""
+
+    @property
+    def options(self) -> Any: ...
 
     @property
     def manager(self) -> Any: ...

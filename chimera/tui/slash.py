@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from chimera.errors import ChimeraError, ConfigError
@@ -12,6 +12,7 @@ from chimera.tui.commands import COMMANDS, RACE_COMMANDS
 from chimera.tui.compacting import OnDemand
 from chimera.tui.diff_screen import DiffScreen
 from chimera.tui.entries import Tone
+from chimera.tui.lanes import Opened
 from chimera.tui.racing import RacingLanes
 from chimera.tui.status import tokens
 
@@ -46,6 +47,7 @@ class Slash:
             "help": self._help,
             "model": self._model,
             "plugins": self._plugins,
+            "resync": self._resync,
             "clear": self._clear,
             "compact": self._compact,
             "cost": self._cost,
@@ -127,6 +129,18 @@ class Slash:
         ]
         none = "no plugins; load some with --plugin NAME, or name them in .chimera/config.toml"
         self._app.say("\n".join(lines) or none, Tone.PLAIN)
+
+    def _resync(self, _rest: str) -> None:
+        agent, opened = self._app.lanes.agent, self._app.lanes.opened
+        if opened is not None and self._at_rest("resync"):
+            self._app.say("reading settings and plugins")
+            self._work(lambda: _resynced(agent, opened), self._tell_resync)
+
+    def _tell_resync(self, lines: list[str]) -> None:
+        lanes = self._app.lanes
+        if lanes.opened is not None:
+            lanes.describe(lanes.opened, self._app.state.about.preset)
+        self._app.say("\n".join(lines), Tone.PLAIN)
 
     def _clear(self, _rest: str) -> None:
         if self._at_rest("clear the conversation"):
@@ -226,3 +240,12 @@ class Slash:
             self._app.say(f"cannot {what} while a turn runs: wait for it, or press Esc", Tone.WARNING)
             return False
         return True
+
+
+def _resynced(agent: Any, opened: Opened) -> list[str]:
+    """Load, reload and unload plugins as the command line, the settings and their files say now."""
+    from chimera.assembly.resync import resync_agent
+    from chimera.assembly.settings import load_settings
+
+    asked: dict[str, Mapping[str, Any]] = {name: {} for name in opened.options.plugins}
+    return resync_agent(agent, {**asked, **load_settings(opened.project).plugins}).lines()

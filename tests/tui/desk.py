@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 from chimera.assembly.driver import AgentDriver
@@ -17,11 +18,12 @@ from chimera.plugins import PluginManager
 from chimera.providers.faux import FauxProvider, Script
 from chimera.tools._base import object_schema
 from chimera.tui.app import ChimeraApp
+from chimera.tui.approval_screen import ApprovalScreen
 from chimera.tui.entries import Remark
 from chimera.tui.state import AppState
 from chimera.types import ToolResult
 
-__all__ = ["CHECK", "Desk", "Wait", "texts_of", "typed", "wait_for"]
+__all__ = ["CHECK", "Desk", "Wait", "asked", "at_rest", "last_request", "texts_of", "typed", "wait_for"]
 
 CHECK = {"name": "bash", "arguments": {"command": "echo hi"}}
 
@@ -67,6 +69,7 @@ class Desk:
         for name in self.plugins:
             self.manager.load(name)
         self.provider = FauxProvider(self.script, model="scripted-1", usd_per_token=0.00001)
+        self.options = SimpleNamespace(plugins=tuple(self.plugins))
         self.now = 1000.0
         self.app = ChimeraApp(AppState(), clock=lambda: self.now, utc=True)
         ask = self.app.lanes.asking.ask
@@ -90,6 +93,20 @@ class Desk:
         assert self.app.lanes.close()
         for name in list(self.manager.plugins):
             self.manager.unload(name)
+
+
+def asked(desk: Desk) -> bool:
+    """Tell whether a question is shown."""
+    return isinstance(desk.app.screen, ApprovalScreen)
+
+
+def at_rest(desk: Desk) -> bool:
+    return not desk.app.state.running and not asked(desk)
+
+
+def last_request(desk: Desk) -> str:
+    """Return what the model was sent last, as text."""
+    return "\n".join(message.content for message in desk.provider.requests[-1].messages)
 
 
 async def typed(pilot: Any, text: str, *keys: str) -> None:

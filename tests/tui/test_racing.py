@@ -53,7 +53,7 @@ class Race:
         self.app = ChimeraApp(AppState(), course=Course(parse_lanes(lanes), self.made, check), utc=True)
         opened = SimpleNamespace(
             manager=SimpleNamespace(plugins={}, components=SimpleNamespace(commands={})),
-            settings=Settings(), mode="ask", project=self.project,
+            settings=Settings(), mode="ask", project=self.project, options=SimpleNamespace(plugins=()),
         )  # fmt: skip
         self.app.lanes.attach(opened)
 

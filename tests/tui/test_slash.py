@@ -95,6 +95,20 @@ async def test_cost_plugins_and_theme(tmp_path: Path) -> None:
     desk.close()
 
 
+async def test_plugins_are_brought_in_line_with_the_settings(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, "x", plugins=["plan-gate"])
+    (tmp_path / ".chimera").mkdir()
+    (tmp_path / ".chimera" / "config.toml").write_text('[plugins.redactor]\npattern = "acme-[0-9]+"\n')
+    async with desk.app.run_test(size=SIZE) as pilot:
+        await typed(pilot, "/resync", "enter")
+        await wait_for(pilot, lambda: shows(desk, "plugins: added redactor"))
+        assert "plan-gate, redactor" in str(desk.app.status.render())
+        (tmp_path / ".chimera" / "config.toml").write_text("broken")
+        await typed(pilot, "/resync", "enter")
+        await wait_for(pilot, lambda: shows(desk, "this is not TOML"))
+    desk.close()
+
+
 async def test_without_plugins_it_says_how_to_load_some(tmp_path: Path) -> None:
     desk = Desk(tmp_path, "x")
     async with desk.app.run_test(size=SIZE) as pilot:

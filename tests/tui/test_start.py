@@ -83,7 +83,7 @@ def test_a_whole_task_with_an_approval_a_steer_and_a_resume(tmux: Tmux, tmp_path
     tmux.say("be careful")
     tmux.expect("» be careful  \\(read before the next answer\\)")
     (tmp_path / "go-on").write_text("")
-    screen = tmux.expect("All is done.")
+    screen = tmux.expect("(?s)All is done..*Ctrl-T decisions")
     assert "» be careful" in screen
     tmux.keys("C-t")
     assert re.search(r"approved\s+bash", tmux.expect("2 decisions"))
@@ -97,7 +97,7 @@ def test_a_whole_task_with_an_approval_a_steer_and_a_resume(tmux: Tmux, tmp_path
     tmux.start("code", "--model", model, "--resume")
     tmux.expect("All is done.")
     tmux.say("what did we do?")
-    tmux.expect("I remember.")
+    tmux.expect("(?s)I remember..*Ctrl-T decisions")
     tmux.keys("C-c")
     tmux.expect("exit-code 0")
 
