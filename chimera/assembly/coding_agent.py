@@ -160,23 +160,25 @@ class CodingAgent:
         self, task: str, context: Context, stream: bool, abort_signal: Any, queue: MessageQueue | None
     ) -> AsyncGenerator[LoopEvent, None]:
         prompt = Message.user(task)
+        with PluginExtensionRegistry.unchanged():  # else a swap might come between the tools of a plugin and its chains
+            tools, config = self.tools, self._config(queue)
         if self.loop is None:
             events = AgentLoop().run(
                 (),
-                tools=self.tools,
+                tools=tools,
                 provider=self.provider,
                 system_prompt=self._prompt(),
                 max_turns=self.max_turns,
                 abort_signal=abort_signal,
                 stream=stream,
-                config=self._config(queue),
+                config=config,
                 env=self,
                 context=context,
                 prompts=[prompt],
                 lane=self.lane,
             )
         else:
-            events = self._lane(prompt, context, stream, abort_signal)
+            events = self._lane(prompt, context, stream, abort_signal, tools, config.interceptors)
         self._under_way += 1
         try:
             async for event in events:
@@ -186,7 +188,13 @@ class CodingAgent:
             await events.aclose()
 
     def _lane(
-        self, prompt: Message, context: Context, stream: bool, abort_signal: Any
+        self,
+        prompt: Message,
+        context: Context,
+        stream: bool,
+        abort_signal: Any,
+        tools: list[BaseTool],
+        interceptors: Interceptors | None,
     ) -> AsyncGenerator[LoopEvent, None]:
         """Run the loop that `loop` names. Lanes carry the merged chains and no permission checks."""
         from chimera.assembly.loop_adapter import adapt_loop
@@ -194,13 +202,13 @@ class CodingAgent:
         return adapt_loop(
             str(self.loop),
             provider=self.provider,
-            tools=self.tools,
+            tools=tools,
             system_prompt=self._prompt(),
             messages=[prompt],
             env=self,
             max_steps=self.max_turns,
             abort_signal=abort_signal,
-            interceptors=self._effective_interceptors(),
+            interceptors=interceptors,
             context=context,
             lane=self.lane,
             stream=stream,

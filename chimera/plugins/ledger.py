@@ -99,6 +99,13 @@ class Ledger:
             self._entries = tuple(item for item in before if item is not entry)
             return len(self._entries) < len(before)
 
+    @staticmethod
+    @contextmanager
+    def unchanged() -> Iterator[None]:
+        """Let nobody else change any ledger while inside."""
+        with _lock:
+            yield
+
     def clear(self) -> None:
         with _lock:
             self._entries = ()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from types import BuiltinMethodType, MethodType
@@ -76,6 +77,14 @@ class PluginExtensionRegistry:
             if entry.kind in INTERCEPTOR_SEAMS and not (held and _family(entry.value) in held):
                 getattr(bundle, entry.kind).append(entry.value)
         return bundle
+
+    @classmethod
+    @contextmanager
+    def unchanged(cls) -> Iterator[None]:
+        """Keep all registries of plugins as they are while inside, so that what is read from several of them belongs
+        together. Loading and swapping waits for a moment at its very end; do nothing slow here."""
+        with cls._ledger.unchanged():
+            yield
 
     @classmethod
     def get_loops(cls) -> dict[str, Callable[..., Any]]:

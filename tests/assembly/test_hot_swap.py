@@ -163,3 +163,53 @@ def test_500_swaps_under_8_lanes(tmp_path: Path, sink: Sink) -> None:
     assert {name for name in sys.modules if name.startswith("chimera_plugin_")} <= modules
     assert sink.alive() <= 2
     assert grown <= settled * 1.1
+
+
+TOOL_AND_CHAIN = """\
+from chimera.core import tool
+from chimera.plugins import BasePlugin
+
+class Both(BasePlugin):
+    name = "both"
+
+    def register_tools(self, registry):
+        @tool(name="tool_{version}", effect="read")
+        def run() -> str:
+            "A tool."
+            return "x"
+        registry.register_tool(run)
+
+    def register_interceptors(self, registry):
+        registry.register_interceptor("context", lambda messages: None)
+"""
+
+
+class SwappedBetween(PluginManager):
+    """Swaps its plugin in another thread while somebody reads what it holds."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__([folder])
+        self.thread = threading.Thread(target=self.reload, args=("both",))
+
+    @property
+    def tools(self) -> list[Any]:
+        found = super().tools
+        if self.thread.ident is None:
+            self.thread.start()
+            self.thread.join(0.5)
+        return found
+
+
+@pytest.mark.parametrize("loop", [None, "reflexion"])
+async def test_tools_and_chains_of_a_turn_are_of_one_version(tmp_path: Path, loop: str | None) -> None:
+    (tmp_path / "both.py").write_text(TOOL_AND_CHAIN.format(version=1))
+    manager = SwappedBetween(tmp_path)
+    manager.load("both")
+    (tmp_path / "both.py").write_text(TOOL_AND_CHAIN.format(version=2))
+    for version in (1, 2):
+        provider = FauxProvider(["Done."] * 6)
+        agent = CodingAgent(provider=provider, project_dir=tmp_path, tools_override=[], manager=manager, loop=loop)
+        result = await agent.run("go")
+        assert [schema["function"]["name"] for schema in provider.requests[0].tools or ()] == [f"tool_{version}"]
+        assert [policy.partition("-")[0] for policy in result.policies] == [f"both@{version}"]
+        manager.thread.join()
