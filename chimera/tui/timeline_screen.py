@@ -124,7 +124,7 @@ class TimelineScreen(ModalScreen[None]):
         self.query_one("#timeline-title", Static).update(Text(f"{count} {noun}   {'   '.join(filters)}"))
 
     def _cells(self, decision: Decision) -> list[Text]:
-        who = one_line(decision.interceptor, 80)
+        who = one_line(f"{decision.interceptor} {decision.version}".strip(), 80)
         why = f": {one_line(decision.reason, 200)}" if decision.reason else ""
         spent = "" if decision.microseconds is None else f"{decision.microseconds:.0f}"
         cells = [
