@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -91,7 +92,11 @@ def _function_schema(tool: Any) -> dict[str, Any]:
 
 
 class FunctionTool(BaseTool):
-    """A tool made from a function by `tool`. A parameter named `env` receives the run's environment."""
+    """A tool made from a function by `tool`.
+
+    A parameter named `env` receives the run's environment when it is annotated as one (`ToolEnv`) or not at all; with
+    any other annotation it is an argument like all others.
+    """
 
     _env_parameter: ClassVar[str] = "env"
 
@@ -113,8 +118,9 @@ class FunctionTool(BaseTool):
         for parameter in taken.values():
             if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
                 raise MisuseError(f"the tool {self.name!r} takes its arguments by name: {parameter} has none")
-        self._parameters = [parameter for name, parameter in taken.items() if name != self._env_parameter]
-        self._takes_env = self._env_parameter in taken
+        self._takes_env = _is_environment(taken.get(self._env_parameter))
+        inside = {self._env_parameter} if self._takes_env else set()
+        self._parameters = [parameter for name, parameter in taken.items() if name not in inside]
         if inspect.iscoroutinefunction(fn):
             self.async_execute = self._execute_async  # type: ignore[method-assign]
 
@@ -158,6 +164,14 @@ class FunctionTool(BaseTool):
         if self._takes_env:
             bound[self._env_parameter] = env
         return bound
+
+
+def _is_environment(parameter: inspect.Parameter | None) -> bool:
+    if parameter is None:
+        return False
+    hint = parameter.annotation
+    named = hint if isinstance(hint, str) else getattr(hint, "__name__", str(hint))
+    return hint is parameter.empty or re.search(r"\b(ToolEnv|RunEnv|Any)\b", named) is not None
 
 
 def _field(number: int) -> str:

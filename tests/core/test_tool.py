@@ -10,7 +10,7 @@ from pydantic import Field
 
 from chimera.core.context import Context
 from chimera.core.loop import ReAct
-from chimera.core.tool import BaseTool, parameters_of, schema_of, tool
+from chimera.core.tool import BaseTool, ToolEnv, parameters_of, schema_of, tool
 from chimera.errors import MisuseError
 from chimera.providers.faux import FauxProvider
 from chimera.types import ToolResult
@@ -210,3 +210,28 @@ def test_what_is_no_tool_is_refused_when_the_run_starts(junk: Any) -> None:
 def test_two_tools_with_one_name_are_refused_and_both_are_named() -> None:
     with pytest.raises(MisuseError, match="two tools are named 'both': Both and Twin"):
         drive("run", ["never"], [Both(), type("Twin", (Both,), {})()], held())
+
+
+@tool
+def deploy(env: str, force: bool = False) -> str:
+    """Deploy to an environment."""
+    return f"deployed to {env}"
+
+
+def test_env_is_an_argument_like_all_others_where_it_is_annotated_as_one() -> None:
+    assert list(deploy.parameters["properties"]) == ["env", "force"]
+    assert deploy.execute({"env": "staging"}) == ToolResult("deployed to staging")
+
+
+def test_env_is_the_run_where_its_annotation_says_so_or_says_nothing() -> None:
+    def bare(env) -> str:  # type: ignore[no-untyped-def]
+        return str(env)
+
+    def named(env: ToolEnv | None = None) -> str:
+        return str(env)
+
+    def quoted(env: "RunEnv") -> str:  # type: ignore[name-defined]  # noqa: F821, UP037
+        return str(env)
+
+    for fn in (bare, named, quoted):
+        assert tool(fn).execute({}) == ToolResult("None")
