@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from chimera.assembly import CodingAgent
 from chimera.assembly.driver import AgentDriver
+from chimera.assembly.journal import Journal
 from chimera.assembly.resync import Changes, ResyncReport, resync_agent
 from chimera.core import tool
 from chimera.core.interception import InterceptDecision
@@ -115,6 +117,24 @@ async def test_the_next_turn_is_held_to_the_new_source(tmp_path: Path) -> None:
     assert "Blocked" not in texts[1]
     assert [result.policies for result in (first, second)] == [(first.policies[0],), ()]
     assert first.policies[0].startswith("gate@1-")
+
+
+async def test_the_record_says_which_versions_decided(tmp_path: Path) -> None:
+    journal = Journal.create(tmp_path / "sessions", project=tmp_path, model="faux")
+    provider = FauxProvider([bash(), "a", "b"])
+    driver = AgentDriver(provider=provider, project_dir=tmp_path, manager=managed(tmp_path), journal=journal)
+    driver.agent.manager.load("gate")
+    await driver.send("go")
+    first = driver.agent.manager.versions["gate"]
+    (tmp_path / "plugins/gate.py").write_text(plugin(version="v2 "))
+    assert resync_agent(driver).success
+    await driver.send("again")
+    second = driver.agent.manager.versions["gate"]
+    journal.close()
+    records = [json.loads(line) for line in journal.path.read_text().splitlines()]
+    assert [record["version"] for record in records if record["type"] == "decision"] == [first]
+    assert [record["policies"] for record in records if record["type"] == "turn"] == [[first], [second]]
+    assert first != second
 
 
 def test_the_wanted_plugins_are_loaded_unloaded_and_given_new_options(tmp_path: Path) -> None:
