@@ -95,13 +95,13 @@ def test_a_version_that_is_kept_out_lets_go_of_what_it_took(
 @pytest.mark.parametrize("hangs", ["deactivate", "self_check"])
 def test_what_hangs_changes_nothing(tmp_path: Path, hangs: str) -> None:
     ENDED.clear()
-    manager = PluginManager([tmp_path], patience=0.1)
+    manager = PluginManager([tmp_path], patience=0.5)
     waiting = method(f"def {hangs}(self):\n    from tests.plugins.test_swap import ENDED\n    ENDED.wait(60)")
     (tmp_path / "gate.py").write_text(source(1) + (waiting if hangs == "deactivate" else ""))
     old, before = manager.load("gate"), chains()
     (tmp_path / "gate.py").write_text(source(2) + (waiting if hangs == "self_check" else ""))
     try:
-        with pytest.raises(PluginError, match=rf"gate.py, line 22: {hangs} has not returned after 0.1 s"):
+        with pytest.raises(PluginError, match=rf"gate.py, line 22: {hangs} has not returned after 0.5 s"):
             manager.reload("gate")
         assert (manager.plugins, chains(), versions()) == ({"gate": old}, before, [1])
         if hangs == "deactivate":
@@ -167,7 +167,7 @@ REFUSED_STATES = {
         r"the new version refused the state and starts afresh: .*gate.py, line 22: ValueError: what is this"
     ),
     "def import_state(self, state):\n    self.opened = 9\n    return False": "import_state says no",
-    "def import_state(self, state):\n    self.opened = 9\n    import time; time.sleep(1)": "has not returned",
+    "def import_state(self, state):\n    from tests.plugins.test_swap import ENDED\n    ENDED.wait(60)": "has not returned",
     "pass": "the new version takes no state and starts afresh",
 }
 
@@ -176,7 +176,8 @@ REFUSED_STATES = {
 def test_a_refused_state_leaves_a_fresh_plugin_and_a_warning(
     tmp_path: Path, body: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    manager = PluginManager([tmp_path], patience=0.1 if "sleep" in body else 5)
+    ENDED.clear()
+    manager = PluginManager([tmp_path], patience=1 if "ENDED" in body else 5)
     text = source(1).replace("self.word = word", "self.word, self.opened = word, 0")
     export = method("def export_state(self):\n    return 1")
     (tmp_path / "gate.py").write_text(text + export)
@@ -184,6 +185,7 @@ def test_a_refused_state_leaves_a_fresh_plugin_and_a_warning(
     (tmp_path / "gate.py").write_text(text.replace("1", "2") + method(body) + export)
     with caplog.at_level(logging.WARNING, "chimera.plugins"):
         plugin = manager.reload("gate")
+    ENDED.set()
     assert vars(plugin)["opened"] == 0
     assert vars(plugin)["word"] == "dd"
     assert versions() == [2]
