@@ -65,11 +65,15 @@ class Call:
         return _NO
 
     def _meets_command(self, rule: Rule) -> tuple[Match, str]:
-        from chimera.permissions.shell.patterns import runs
+        from chimera.permissions.shell.patterns import may_start, runs
 
         if rule.shell is None or self.shell is None:
             return Match.MAYBE, "the command is no text"
-        why = self.shell.doubts[0] if self.shell.doubts else "a part of the command is known only when it runs"
+        why = "a part of the command is known only when it runs"
+        if self.shell.doubts:
+            why = self.shell.doubts[0]
+        elif may_start(rule.shell, self.shell):
+            why = "a program in it may be told to run that"
         return runs(rule.shell, self.shell), why
 
     def _meets_path(self, rule: Rule, paths: tuple[str, ...] | None) -> tuple[Match, str]:

@@ -6,13 +6,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise, takewhile
+from os.path import normpath
 
-from chimera.permissions.shell.environment import DECLARING, note_assignments, note_evaluation
-from chimera.permissions.shell.findings import Findings, Heredoc, Simple, Word
+from chimera.permissions.shell.environment import DECLARING, note_assignments, note_evaluation, note_script
+from chimera.permissions.shell.findings import Findings, Handed, Heredoc, Simple, Word
 from chimera.permissions.shell.parser import MAX_DEPTH, read_commands
+from chimera.permissions.shell.starting import GIT, GIT_OPTIONS, STARTING, command_of_setting, option_values
 from chimera.permissions.shell.wrappers import SHELLS, WRAPPERS, Wrapper, basename, option_end
 
-__all__ = ["Command", "ShellText", "read_shell"]
+__all__ = ["SPECIAL", "Command", "ShellText", "read_shell"]
 
 _DASH_C = re.compile(r"-[A-Za-z]*c")
 
@@ -42,8 +45,8 @@ class Command:
 class ShellText:
     """What a text runs, as far as the text tells.
 
-    `writes` and `reads` are the files that redirections name. With `doubts` the text may run more than `commands`; with
-    `taints` a command may do something else than its words say.
+    `writes` and `reads` are the files that redirections name, `handed` what programs get besides their words. With
+    `doubts` the text may run more than `commands`; with `taints` a command may do something else than its words say.
     """
 
     commands: tuple[Command, ...]
@@ -51,6 +54,7 @@ class ShellText:
     reads: tuple[Word, ...] = ()
     doubts: tuple[str, ...] = ()
     taints: tuple[str, ...] = ()
+    handed: tuple[Handed, ...] = ()
 
     def all(self) -> Iterator[Command]:
         """Yield every command, the inner ones included."""
@@ -66,7 +70,16 @@ def read_shell(text: str) -> ShellText:
         found.taints.append("it evaluates variables as arithmetic")
         if found.quoted_code:
             found.doubts.append("it evaluates variables as arithmetic, and quoted text in it could be code")
-    return ShellText(commands, tuple(found.writes), tuple(found.reads), tuple(found.doubts), tuple(found.taints))
+    if _runs_what_it_writes(commands, found):
+        found.doubts.append("it runs a file that it writes")
+    lists = (found.writes, found.reads, found.doubts, found.taints, found.handed)
+    return ShellText(commands, *map(tuple, lists))  # type: ignore[arg-type]
+
+
+def _runs_what_it_writes(commands: Iterable[Command], found: Findings) -> bool:
+    names = (command.words[0] for outer in commands for command in outer.all() if "/" in command.words[0].text)
+    written = {normpath(word.text) for word in found.writes}
+    return any(normpath(word.text) in written for word in (*names, *found.scripts))
 
 
 def _read(text: str, found: Findings, depth: int) -> tuple[Command, ...]:
@@ -78,6 +91,8 @@ def _read(text: str, found: Findings, depth: int) -> tuple[Command, ...]:
     found.reads += inside.reads
     found.doubts += inside.doubts
     found.taints += inside.taints
+    found.handed += inside.handed
+    found.scripts += inside.scripts
     found.quoted_code |= inside.quoted_code
     found.computes |= inside.computes
     return tuple(commands)
@@ -98,7 +113,16 @@ class _Unwrapper:
             return self._later
         if words[0].text in DECLARING:
             self._assign(words[1:], exported=True)
-        return [self._follow(words, 0), *self._later]
+        followed = self._follow(words, 0)
+        self._note_stdin(followed)
+        return [followed, *self._later]
+
+    def _note_stdin(self, command: Command) -> None:
+        stdin = self.simple.stdin
+        if stdin is not None:
+            text = Word(stdin.body, stdin.exact) if isinstance(stdin, Heredoc) else stdin
+            program = list(command.all())[-1].words[0].text
+            self.found.handed.append(Handed(basename(program), text))
 
     def _assign(self, assignments: Sequence[Word], *, exported: bool) -> None:
         for text in note_assignments(assignments, self.found, exported=exported):
@@ -119,8 +143,10 @@ class _Unwrapper:
         note_evaluation(name, words, self.found)
         if name in SHELLS:
             return self._shell(plain)
-        if name in _SPECIAL:
-            return _SPECIAL[name](self, plain, level)
+        if name in STARTING:
+            return self._starting(plain, STARTING[name])
+        if name in SPECIAL:
+            return SPECIAL[name](self, plain, level)
         wrapper = WRAPPERS.get(name)
         return plain if wrapper is None else self._wrapped(plain, wrapper, level)
 
@@ -177,6 +203,8 @@ class _Unwrapper:
             split.seen.update(rest.seen)
         if not split.sure:
             self._doubt(f"the options of {words[0].text} are not all known")
+        for startup in option_values(words[: split.index], _STARTUP):
+            note_script(startup, self.found)
         operands = words[split.index :]
         if operands and operands[0].text == "-":  # for a shell, this ends the options as -- does
             operands = operands[1:]
@@ -186,7 +214,7 @@ class _Unwrapper:
         if "-c" in split.seen or plain.open_ended:
             self._doubt(f"the script of {words[0].text} is known only when it runs")
         elif operands and "-s" not in split.seen:
-            self._script_file(operands[0])
+            note_script(operands[0], self.found)
         elif not _SHELL.queries & split.seen.keys():
             return replace(plain, inner=self._standard_input(), transparent=True)
         return plain
@@ -194,10 +222,6 @@ class _Unwrapper:
     def _check_dialect(self, script: Word) -> None:
         if "$'" in script.text and basename(self.simple.words[0].text) != "bash":
             self._doubt("shells differ in how they read $'...'")
-
-    def _script_file(self, operand: Word) -> None:
-        if not operand.exact or operand.text.startswith(("/dev/", "/proc/")):
-            self._doubt("the script that a shell runs is known only when it runs")
 
     def _standard_input(self) -> tuple[Command, ...]:
         stdin = self.simple.stdin
@@ -208,18 +232,18 @@ class _Unwrapper:
         if self.simple.source is None:
             self._doubt("a shell reads what it runs from its standard input")
         else:
-            self._script_file(self.simple.source)
+            note_script(self.simple.source, self.found)
         return ()
 
     def _eval(self, plain: Command, _level: int) -> Command:
-        return replace(plain, inner=self._text(plain.words[1:]), transparent=True)
+        return replace(plain, inner=self._text(_after_dashes(plain.words)), transparent=True)
 
     def _trap(self, plain: Command, _level: int) -> Command:
-        return replace(plain, inner=self._text(plain.words[1:2]), transparent=True)
+        return replace(plain, inner=self._text(_after_dashes(plain.words)[:1]), transparent=True)
 
     def _source(self, plain: Command, _level: int) -> Command:
-        for operand in plain.words[1:2]:
-            self._script_file(operand)
+        for operand in _after_dashes(plain.words)[:1]:
+            note_script(operand, self.found)
         return plain
 
     def _dash_c(self, plain: Command, level: int) -> Command:
@@ -251,6 +275,56 @@ class _Unwrapper:
         self._doubt(f"what {plain.words[0].text} runs is not followed")
         return plain
 
+    def _history(self, plain: Command, level: int) -> Command:
+        return self._opaque(plain, level) if len(plain.words) > 1 else plain
+
+    def _set(self, plain: Command, level: int) -> Command:
+        """`set` with history expansion makes commands of `!!` and its like."""
+        options = takewhile(lambda word: word.text not in ("--", "-"), plain.words[1:])
+        risky = any(not word.exact or word.text == "histexpand" or "H" in word.text for word in options)
+        return self._opaque(plain, level) if risky else plain
+
+    def _starting(self, plain: Command, options: frozenset[str]) -> Command:
+        """Programs with options whose value is a command."""
+        values = [replace(word, text=word.text.removeprefix("exec=")) for word in option_values(plain.words, options)]
+        return replace(plain, inner=tuple(command for value in values for command in self._text((value,))))
+
+    def _git(self, plain: Command, level: int) -> Command:
+        """Follow `git`: settings that are commands, and subcommands that run what they are given."""
+        words = plain.words
+        split = option_end(words, 1, GIT_OPTIONS)
+        inner = [command for word in _settings(words[: split.index]) for command in self._setting(word)]
+        if not split.sure:
+            self._doubt("the options of git are not all known")
+        operands = words[split.index :]
+        name = operands[0].text if operands else ""
+        inner_at = None
+        if name == "bisect" and len(operands) > 2 and operands[1].text == "run":
+            inner_at = split.index + 2
+            inner.append(self._follow(words[inner_at:], level + 1))
+        elif name == "submodule" and "foreach" in [word.text for word in operands[1:3]]:
+            script = [word for word in operands[1:] if word.text not in ("foreach", "--recursive", "--quiet", "-q")]
+            inner += self._text(script)
+        for value in option_values(operands[1:], GIT.get(name, frozenset())):
+            inner += self._text((value,))
+        return replace(plain, inner=tuple(inner), inner_at=inner_at)
+
+    def _setting(self, word: Word) -> tuple[Command, ...]:
+        text = command_of_setting(word.text)
+        name, equals, _ = word.text.partition("=")
+        if text is None and (word.exact or (equals and not set(name) & set("$`*?[{~"))):
+            return ()
+        return self._text((replace(word, text=text if text is not None else word.text),))
+
+
+def _after_dashes(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    """Return the arguments of a builtin that takes `--` before them."""
+    return words[2:] if len(words) > 1 and words[1].text == "--" else words[1:]
+
+
+def _settings(words: tuple[Word, ...]) -> list[Word]:
+    return [value for option, value in pairwise(words) if option.text == "-c"]
+
 
 def _placeholders(words: Iterable[Word], marks: Iterable[str]) -> tuple[Word, ...]:
     """Mark the words as unknown in which something is put in the place of a mark when the command runs."""
@@ -281,14 +355,18 @@ _SHELL = Wrapper(
     ),
     queries=frozenset({"--version", "--help"}),
 )
-_SPECIAL: dict[str, Callable[[_Unwrapper, Command, int], Command]] = {
+_STARTUP = frozenset({"--rcfile", "--init-file"})
+SPECIAL: dict[str, Callable[[_Unwrapper, Command, int], Command]] = {
     "eval": _Unwrapper._eval,
     "trap": _Unwrapper._trap,
     "source": _Unwrapper._source,
     ".": _Unwrapper._source,
+    "git": _Unwrapper._git,
+    "set": _Unwrapper._set,
+    "history": _Unwrapper._history,
     "find": partial(_Unwrapper._actions, starters=frozenset({"-exec", "-execdir", "-ok", "-okdir"})),
     "fd": partial(_Unwrapper._actions, starters=frozenset({"-x", "--exec", "-X", "--exec-batch"})),
-    **dict.fromkeys(("su", "script", "flock", "runuser"), _Unwrapper._dash_c),
+    **dict.fromkeys(("su", "sg", "script", "flock", "runuser"), _Unwrapper._dash_c),
     **dict.fromkeys(("parallel", "sem", "at", "batch", "tmux", "screen"), _Unwrapper._opaque),
     **dict.fromkeys(("alias", "enable", "hash", "bind", "complete", "compgen", "fc"), _Unwrapper._opaque),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["Findings", "Heredoc", "Simple", "Unreadable", "Word"]
+__all__ = ["Findings", "Handed", "Heredoc", "Simple", "Unreadable", "Word"]
 
 
 class Unreadable(Exception):
@@ -55,13 +55,22 @@ class Simple:
     source: Word | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """A text that a program gets besides its words: on its standard input, or in a variable (`program` is empty)."""
+
+    program: str
+    word: Word
+
+
 @dataclass(slots=True)
 class Findings:
     """Everything found in one text and in the texts inside it.
 
     `doubts` say why the text may run something that is not in `commands`; `taints` say why a command in it may not do
-    what its words say (a changed environment). `quoted_code` and `computes` are harmless apart: text that looks like
-    code stands in quotes, and something evaluates variables as sums, which runs code that hides in them.
+    what its words say (a changed environment). `handed` is what programs get besides their words, `scripts` are the
+    files that shells run. `quoted_code` and `computes` are harmless apart: text that looks like code stands in quotes,
+    and something evaluates variables as sums, which runs code that hides in them.
     """
 
     commands: list[Simple] = field(default_factory=list)
@@ -69,5 +78,7 @@ class Findings:
     reads: list[Word] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     taints: list[str] = field(default_factory=list)
+    handed: list[Handed] = field(default_factory=list)
+    scripts: list[Word] = field(default_factory=list)
     quoted_code: bool = False
     computes: bool = False

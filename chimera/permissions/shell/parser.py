@@ -83,7 +83,7 @@ class _Parser(WordReader):
 
     def _punctuation(self, operator: str) -> None:
         if operator == "(":
-            if self.peek() != "(" or not self.sum(self.pos + 1):
+            if self.peek() != "(" or not self.read_sum(self.pos + 1):
                 self._open.append("(")
         elif operator == ")":
             self._close("(", "a parenthesis too many")

@@ -15,10 +15,11 @@ from chimera.errors import ConfigError
 from chimera.permissions.match import Match
 from chimera.permissions.shell.commands import Command, ShellText
 from chimera.permissions.shell.findings import Findings, Word
+from chimera.permissions.shell.mentions import mentioned
 from chimera.permissions.shell.parser import read_commands
 from chimera.permissions.shell.wrappers import basename
 
-__all__ = ["ShellPattern", "covering", "parse_pattern", "runs"]
+__all__ = ["ShellPattern", "covering", "may_start", "parse_pattern", "runs"]
 
 _SYSTEM_FOLDERS = frozenset({"/bin", "/usr/bin"})
 _COMMENT = re.compile(r"(?:\A|\s)#")
@@ -76,8 +77,13 @@ def _words_of(text: str) -> list[Word]:
 
 def runs(pattern: ShellPattern, text: ShellText) -> Match:
     """Say whether `text` runs something that `pattern` forbids, wherever it hides."""
-    unread = Match.MAYBE if text.doubts else Match.NO
+    unread = Match.MAYBE if text.doubts or may_start(pattern, text) else Match.NO
     return max(unread, *(_loose(pattern, command) for command in text.all()), unread)
+
+
+def may_start(pattern: ShellPattern, text: ShellText) -> bool:
+    """Say whether a command may start what `pattern` forbids in a way that is not followed."""
+    return not pattern.words[0].startswith("*") and mentioned(pattern.words, text)
 
 
 def covering(patterns: Sequence[ShellPattern], text: ShellText) -> list[ShellPattern]:

@@ -227,12 +227,18 @@ class WordReader(ABC):
 
     def _command_or_sum(self, draft: _Draft, *, quoted: bool) -> None:
         draft.unknown("$(...)", splits=not quoted)
-        if self.peek(2) == "(" and self.sum(self.pos + 3):
+        if self.peek(2) == "(" and self.read_sum(self.pos + 3):
             return
         self.pos += 2
         self.substitution()
 
-    def sum(self, start: int) -> bool:
+    def read_sum(self, start: int) -> bool:
+        """Pass over a sum that starts at `start`; False where none is read, though bash may still find one."""
+        found = self._sum(start)
+        self.found.computes = self.found.computes or not found
+        return found
+
+    def _sum(self, start: int) -> bool:
         """Pass over an arithmetic expression that starts at `start`, up to its two parentheses, if there is one."""
         match = _ARITHMETIC.match(self.text, start)
         if match is None:
