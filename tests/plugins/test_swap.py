@@ -167,7 +167,9 @@ REFUSED_STATES = {
         r"the new version refused the state and starts afresh: .*gate.py, line 22: ValueError: what is this"
     ),
     "def import_state(self, state):\n    self.opened = 9\n    return False": "import_state says no",
-    "def import_state(self, state):\n    from tests.plugins.test_swap import ENDED\n    ENDED.wait(60)": "has not returned",
+    "def import_state(self, state):\n    from tests.plugins.test_swap import ENDED\n    ENDED.wait(60)": (
+        "has not returned"
+    ),
     "pass": "the new version takes no state and starts afresh",
 }
 
