@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from chimera.errors import ConfigError, MissingExtraError, ProviderConnectionError, ProviderError
+from chimera.providers import local
 from chimera.providers.compatible import OpenAICompatibleProvider
 from chimera.providers.factory import create_provider
 from chimera.providers.local import LocalProvider, LocalServer
@@ -83,6 +84,23 @@ def test_a_file_that_is_no_model(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(ProviderError, match=r"The local model cannot be served: .*[a-z]"):
         LocalServer(path)
+
+
+def test_a_server_that_cannot_even_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONHOME", str(tmp_path / "nowhere"))
+    with pytest.raises(ProviderError, match=r"The local model cannot be served: .*[a-z]"):
+        LocalServer(model_file())
+
+
+def test_waiting_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "_REMIND_AFTER", 0.01)
+    said: list[str] = []
+    server = LocalServer(model_file(), context=256, threads=1, say=said.append)
+    server.close()
+    first, *between, last = said
+    assert (first.split()[0], last.split()[0]) == ("Loading", "Ready")
+    assert between
+    assert all(text.startswith("Still loading after ") for text in between)
 
 
 def test_the_provider_is_one_like_any_other(capsys: pytest.CaptureFixture[str]) -> None:
