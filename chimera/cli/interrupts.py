@@ -3,52 +3,76 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 from typing import Any
 
-from chimera.cli.exits import INTERRUPTED, TERMINATED
+from chimera.cli.exits import HUNG_UP, INTERRUPTED, TERMINATED
+from chimera.tools._process import kill_all
 
 __all__ = ["Interrupts", "raising"]
 
-_CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
+_CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED, signal.SIGHUP: HUNG_UP}
+_PATIENT = 2
+"""How many signals are requests."""
 
 
 class Interrupts:
     """Turns signals into calls of `stop`, which must be quick and safe in a signal handler.
 
     The first signal calls `stop`, so that the turn ends by itself and leaves the conversation whole. One more cancels
-    the task that entered `watching`: for work that does not listen. A third one ends the process.
+    the task that entered `watching`: for work that does not listen. A third one kills the commands that still run and
+    ends the process at once; so does SIGHUP, for nobody is there any more to see a turn end. Where SIGHUP is ignored
+    (`nohup`) it stays so.
     """
 
     def __init__(self, stop: Callable[[], None]) -> None:
         self._stop = stop
+        self._count = 0
+        self._acts: list[Callable[[], object]] = []
         self.exit_code: int | None = None
         """What to exit with once a signal came; None before that."""
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Watch while the block runs, inside a task of a running event loop on the main thread."""
-        task, loop = asyncio.current_task(), asyncio.get_running_loop()
-        assert task is not None
-
-        def handle(number: int, _frame: FrameType | None) -> None:
-            again = self.exit_code is not None
-            self.exit_code = _CODES[signal.Signals(number)]
-            loop.call_soon_threadsafe(task.cancel if again else self._stop)
-            if again:
-                for each in _CODES:
-                    signal.signal(each, signal.SIG_DFL)
-
-        before: dict[signal.Signals, Any] = {number: signal.signal(number, handle) for number in _CODES}
+    def held(self) -> Iterator[None]:
+        """Handle signals while the block runs, in the main thread. It encloses the event loop: to end that is to wait
+        for the threads that tools run in, and a signal in that time must count too."""
+        handlers: dict[signal.Signals, Any] = dict.fromkeys(_CODES, self._handle)
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+            del handlers[signal.SIGHUP]
+        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Let signals stop the work of the block, inside a task of an event loop that runs within `held`."""
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
+        assert task is not None
+        self._acts = [partial(loop.call_soon_threadsafe, act) for act in (self._stop, task.cancel)]
+        if self.exit_code is not None:  # before there was anything to stop
+            task.cancel()
+        try:
+            yield
+        finally:
+            self._acts = []
+
+    def _handle(self, number: int, _frame: FrameType | None) -> None:
+        self.exit_code = _CODES[signal.Signals(number)]
+        self._count += 1
+        if self._count > _PATIENT or number == signal.SIGHUP:
+            kill_all()
+            os._exit(self.exit_code)  # whatever else ends a process waits for threads
+        if self._acts:
+            self._acts[self._count - 1]()
 
 
 @contextmanager

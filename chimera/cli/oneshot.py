@@ -25,7 +25,8 @@ def run_task(session: Session, task: str, output: Output) -> int:
     reporter = _REPORTERS[output](session)
     interrupts = Interrupts(session.agent.cancel)
     try:
-        result = asyncio.run(_run(session, task, reporter, interrupts))
+        with interrupts.held():
+            result = asyncio.run(_run(session, task, reporter, interrupts))
     except asyncio.CancelledError:
         result = None
     if interrupts.exit_code is not None:

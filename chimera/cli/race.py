@@ -51,7 +51,8 @@ def run_race(options: CodeOptions, task: str) -> int:
         chosen = _chosen(race, options.apply)  # a name that is none is told before anything is paid for
         teller = _Teller(race, options.output)
         try:
-            asyncio.run(_watch(race, teller, interrupts))
+            with interrupts.held():
+                asyncio.run(_watch(race, teller, interrupts))
         except asyncio.CancelledError:
             teller.note("interrupted")
         if interrupts.exit_code is not None:

@@ -115,7 +115,8 @@ class Repl:
         interrupts = Interrupts(self._session.agent.cancel)
         with self.remarks.held_back():
             try:
-                runner.run(self._send(text, interrupts))
+                with interrupts.held():
+                    runner.run(self._send(text, interrupts))
             except asyncio.CancelledError:
                 self._screen.note("interrupted")
         if interrupts.exit_code not in (None, INTERRUPTED):

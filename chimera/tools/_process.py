@@ -15,12 +15,14 @@ from typing import Literal
 
 from chimera.tools._output import HeadTail
 
-__all__ = ["Ended", "run_process"]
+__all__ = ["Ended", "kill_all", "run_process"]
 
 _TICK = 0.05
 _MERCY_SECONDS = 1.0
 _LATE_OUTPUT_SECONDS = 0.1
 _CHUNK = 1 << 16
+_running: set[int] = set()
+"""The leaders of the sessions that run now. Each change is one step, for `kill_all` may interrupt any of them."""
 
 Cause = Literal["exit", "timeout", "cancelled"]
 
@@ -68,7 +70,25 @@ def run_process(
         raise
     finally:
         os.close(writer)
-    return _Running(process, reader, limit).follow(timeout, stopped)
+    _running.add(process.pid)
+    try:
+        return _Running(process, reader, limit).follow(timeout, stopped)
+    finally:
+        _running.discard(process.pid)
+
+
+def kill_all() -> None:
+    """Kill every session that `run_process` runs now, in any thread, and wait for at most a second until all are dead.
+
+    Takes no lock, so that a signal handler may call it. Whoever waits in `run_process` finds its program killed.
+    """
+    leaders, end = set(_running), monotonic() + _MERCY_SECONDS
+    while True:
+        for leader in leaders:
+            _signal_session(leader, signal.SIGKILL)
+        if monotonic() >= end or not any(next(_members(leader), None) for leader in leaders):
+            return
+        sleep(_TICK / 10)
 
 
 class _Running:

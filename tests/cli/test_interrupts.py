@@ -11,7 +11,7 @@ from chimera.cli.interrupts import Interrupts, raising
 
 
 async def watched(interrupts: Interrupts, *numbers: signal.Signals) -> None:
-    with interrupts.watching():
+    with interrupts.held(), interrupts.watching():
         for number in numbers:
             os.kill(os.getpid(), number)
             await asyncio.sleep(0)
@@ -20,13 +20,13 @@ async def watched(interrupts: Interrupts, *numbers: signal.Signals) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_the_first_signal_asks_the_turn_to_end(number: signal.Signals, code: int) -> None:
-    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
     calls: list[str] = []
     interrupts = Interrupts(lambda: calls.append("stop"))
     asyncio.run(watched(interrupts, number))
     assert calls == ["stop"]
     assert interrupts.exit_code == code
-    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
 
 
 def test_the_second_one_cancels_the_task() -> None:
@@ -37,6 +37,30 @@ def test_the_second_one_cancels_the_task() -> None:
     assert calls == ["stop"]
 
 
+def test_one_that_comes_before_the_task_keeps_it_from_working() -> None:
+    async def work() -> None:
+        with interrupts.watching():
+            await asyncio.sleep(0)
+            pytest.fail("it worked")
+
+    interrupts = Interrupts(lambda: pytest.fail("there was nothing to stop"))
+    with interrupts.held():
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(asyncio.CancelledError):
+            asyncio.run(work())
+    assert interrupts.exit_code == 130
+
+
+def test_an_ignored_hang_up_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupts(lambda: None).held():
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_without_a_signal_nothing_happens() -> None:
     interrupts = Interrupts(lambda: pytest.fail("stopped"))
     asyncio.run(watched(interrupts))
@@ -45,7 +69,7 @@ def test_without_a_signal_nothing_happens() -> None:
 
 def test_a_question_can_be_interrupted_within_a_watched_turn() -> None:
     async def ask(interrupts: Interrupts) -> None:
-        with interrupts.watching():
+        with interrupts.held(), interrupts.watching():
             with pytest.raises(KeyboardInterrupt), raising():
                 os.kill(os.getpid(), signal.SIGINT)
             os.kill(os.getpid(), signal.SIGTERM)

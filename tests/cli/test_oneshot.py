@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -130,8 +131,8 @@ SLEEP = {"name": "bash", "arguments": {"command": "echo $$ > pid; sleep 60"}}
 class Running:
     """`chimera code -p` in the middle of a command that would take a minute."""
 
-    def __init__(self, folder: Path) -> None:
-        model = script(folder, [{"text": "Waiting.", "tool_calls": [SLEEP]}, {"text": "Never said."}])
+    def __init__(self, folder: Path, call: dict[str, Any] = SLEEP) -> None:
+        model = script(folder, [{"text": "Waiting.", "tool_calls": [call]}, {"text": "Never said."}])
         words = ["code", "-p", "wait", "--model", model, "--yolo", "--output", "stream-json"]
         self.process = subprocess.Popen(
             command(*words), cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -164,3 +165,38 @@ def test_a_signal_in_the_middle_of_a_turn_ends_it_cleanly(tmp_path: Path, number
     assert answered == [call["id"] for call in asked["tool_calls"]]
     with pytest.raises(ProcessLookupError):
         os.kill(running.command, 0)
+
+
+STUBBORN = {
+    "name": "bash",
+    "arguments": {"command": "trap '' INT TERM HUP; sleep 60 & echo $! > child; echo $$ > pid; wait; sleep 60"},
+}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "code"),
+    [
+        ([signal.SIGINT] * 3, 130),
+        ([signal.SIGINT, signal.SIGINT, signal.SIGTERM], 143),
+        ([signal.SIGHUP], 129),
+        ([signal.SIGINT, signal.SIGHUP], 129),
+    ],
+    ids=lambda value: str(value),
+)
+def test_signals_that_insist_leave_no_command_behind(tmp_path: Path, numbers: list[signal.Signals], code: int) -> None:
+    running = Running(tmp_path, STUBBORN)
+    for number in numbers:
+        running.process.send_signal(number)
+        time.sleep(0.05)  # signals of one kind that are not taken yet count as one
+    running.end()
+    assert running.process.returncode == code
+    for pid in (running.command, int((tmp_path / "child").read_text())):
+        assert not living(pid)
+
+
+def living(pid: int) -> bool:
+    """Say whether a process runs; one that is dead and waits for its parent does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False

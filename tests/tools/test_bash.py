@@ -275,3 +275,20 @@ def test_commands_that_no_system_takes(bash: BashTool, command: str, words: str)
 def test_without_bash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "bash is not installed" in (run(BashTool(tmp_path), "true").error or "")
+
+
+def test_all_that_runs_can_be_killed_at_once(bash: BashTool, tmp_path: Path) -> None:
+    results: list[ToolResult] = []
+    command = "trap '' TERM; setsid true; timeout 60 sleep 60 & echo $! > {0}.tmp; mv {0}.tmp {0}; wait"
+    threads = [
+        threading.Thread(target=lambda name=name: results.append(run(bash, command.format(name)))) for name in "ab"
+    ]
+    for thread in threads:
+        thread.start()
+    wait_for(lambda: (tmp_path / "a").exists() and (tmp_path / "b").exists())
+    process_module.kill_all()
+    for thread in threads:
+        thread.join(20)
+    assert [result.error for result in results] == ["killed by signal SIGKILL"] * 2
+    wait_for(lambda: not alive(tmp_path / "a") and not alive(tmp_path / "b"))
+    process_module.kill_all()  # there is nothing any more, and nobody else is hit
