@@ -247,7 +247,8 @@ def _shown(call: WireCall, chunk: StreamChunk) -> list[Any]:
 
 
 def _run_tool(vetted: VettedCall) -> ToolResult:
-    outer, judge = enclosing.set(vetted.run), running.set(None)
+    outer = enclosing.set(vetted.run)
+    judge = None if running.get() is None else running.set(None)
     try:
         return _checked(vetted, vetted.tool.execute(vetted.arguments, vetted.run.env))
     except KeyboardInterrupt:
@@ -257,7 +258,8 @@ def _run_tool(vetted: VettedCall) -> ToolResult:
     ) as exc:  # an exit, a cancellation or the panic of an extension is the tool's own, not the run's
         return _failed(exc)
     finally:
-        running.reset(judge)
+        if judge is not None:
+            running.reset(judge)
         enclosing.reset(outer)
 
 
@@ -276,7 +278,8 @@ async def _run_tool_async(vetted: VettedCall) -> ToolResult:
     execute = getattr(vetted.tool, "async_execute", None)
     if execute is None or getattr(execute, "__func__", None) is BaseTool.async_execute:
         return await asyncio.to_thread(_run_tool, vetted)
-    outer, judge = enclosing.set(vetted.run), running.set(None)
+    outer = enclosing.set(vetted.run)
+    judge = None if running.get() is None else running.set(None)
     try:
         return _checked(vetted, await execute(vetted.arguments, vetted.run.env))
     except (KeyboardInterrupt, GeneratorExit):
@@ -289,7 +292,8 @@ async def _run_tool_async(vetted: VettedCall) -> ToolResult:
     except BaseException as exc:
         return _failed(exc)
     finally:
-        running.reset(judge)
+        if judge is not None:
+            running.reset(judge)
         enclosing.reset(outer)
 
 

@@ -259,7 +259,7 @@ def _act(run: Run, ask: Act) -> Generator[Effect, Any, Acted]:
 
 def _finish_step(run: Run, ask: FinishStep) -> Generator[Effect, Any, None]:
     run.steps += 1
-    if run.listening:  # whoever hears events has heard of the step
+    if not run.reports_steps:
         return
     cost, run.reported_cost = run.cost - run.reported_cost, run.cost
     acted = ask.acted

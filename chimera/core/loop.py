@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from chimera.core.asking import running_loop
 from chimera.core.context import Context
-from chimera.core.drivers import Returned, async_drive, drive
+from chimera.core.drivers import Returned, async_drive, drive, drive_to_end
 from chimera.core.effects import Act, Acted, Complete, FinishStep, Outcome
 from chimera.core.engine import Program, execute_program
 from chimera.core.env import RunEnv, root_of
@@ -45,7 +45,9 @@ class Loop(ABC):
         before a provider call ends the run with a result that says so; whatever a provider raises comes out, with the
         conversation so far in `context`.
         """
-        return drain_steps(self.iter_steps(provider, tools, context, env))
+        run = new_run(self, provider, tools, context, env)
+        run.reports_steps = False
+        return drive_to_end(execute_program(run, lambda: self.program(context), context))
 
     def iter_steps(
         self, provider: Any, tools: Iterable[Any] | None, context: Context, env: Any = None

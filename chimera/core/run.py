@@ -69,6 +69,7 @@ class Run:
         self.env: Any = None
         self.listening = listening
         self.heard = listening or self.rules.bus is not None  # where nobody hears, nothing is put together to be told
+        self.reports_steps = not listening  # whoever hears events has heard of each step
         self.streaming = streaming
         config = self.config
         self.shapes_turns = bool(config.middleware) or config.compaction is not None or config.message_queue is not None
