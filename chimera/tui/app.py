@@ -86,7 +86,9 @@ class ChimeraApp(App[int]):
         clock: Callable[[], float] = time.monotonic,
         utc: bool = False,
         course: Course | None = None,
+        reaction: float = 0.25,
     ) -> None:
+        """`reaction` is the time in seconds in which nobody can have answered a question that has just appeared."""
         super().__init__()
         self.state = state
         self.state.clock = clock
@@ -95,12 +97,13 @@ class ChimeraApp(App[int]):
         self.slash = Slash(self)
         self.utc = utc
         self._pace = Pace()
+        self._reaction = reaction
         self.board = Line(id="scoreboard")
         self.transcript = Transcript(id="transcript")
         self.waiting, self.working, self.status = Line(id="waiting"), Line(id="working"), Line(id="status")
         self.completions = Completions(id="completions")
         self.prompt = Prompt(state.history, self.completions, id="prompt")
-        self._typed_at = 0.0
+        self._typed_at = float("-inf")
         self._asking = False
         self._notice = ""
         self._files: list[str] = []
@@ -173,7 +176,7 @@ class ChimeraApp(App[int]):
         self.transcript.sync()
 
     def on_prompt_sent(self, message: Prompt.Sent) -> None:
-        self._notice = ""
+        self._notice, self._typed_at = "", float("-inf")
         self.completions.offer([])
         command = split_command(message.text)
         if command is not None:
@@ -272,7 +275,7 @@ class ChimeraApp(App[int]):
         screen = ApprovalScreen(
             question,
             waiting=len(self.state.questions) - 1,
-            pause=_PAUSE if just_typed else 0.0,
+            pause=_PAUSE if just_typed else self._reaction,
             many_lanes=len(self.state.lanes) > 1,
         )
         question.future.add_done_callback(partial(self._settled, screen))

@@ -28,7 +28,8 @@ _PARTS = ("added", "removed", "heading", "quiet")
 class ApprovalScreen(ModalScreen[Verdict]):
     """Shows the call that will run, all of it, and what it was before policies rewrote it; returns the verdict.
 
-    Keys count only once nothing has been typed for `pause` seconds: what was meant for the prompt must not approve.
+    Keys count only once nothing has been typed for `pause` seconds, and nothing is chosen beforehand: what was meant for
+    the prompt must not approve.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -73,7 +74,7 @@ class ApprovalScreen(ModalScreen[Verdict]):
         self.query_one("#approval-why").display = False
         options = self.query_one(OptionList)
         options.focus()
-        options.highlighted = 0
+        options.highlighted = None  # Enter means nothing until something was chosen: it may end another sentence
         self._hint()
         if self._deaf:
             self._timer = self.set_timer(self._pause, self._listen)

@@ -57,23 +57,28 @@ def split_command(text: str) -> tuple[str, str] | None:
 
 def _ranked(typed: str, files: Iterable[str]) -> list[str]:
     """Best first: the name begins so, the path begins so, it is in the name, in the path, or its letters in order."""
-    wanted = typed.casefold()
-    found = [(rank, len(path), path) for path in files if (rank := _rank(wanted, path.casefold())) is not None]
+    wanted, folded = typed.casefold(), [(path.casefold(), path) for path in files]
+    found = [(rank, len(path), path) for low, path in folded if (rank := _rank(wanted, low)) is not None]
+    if len(found) < _AT_MOST:
+        known = {path for _, _, path in found}
+        found += [(4, len(path), path) for low, path in folded if path not in known and _scattered(wanted, low)]
     return [path for _, _, path in sorted(found)]
 
 
 def _rank(wanted: str, path: str) -> int | None:
-    name = path.rstrip("/").rpartition("/")[2]
+    if wanted not in path:
+        return None
+    name = path.rpartition("/")[2]
     if name.startswith(wanted):
         return 0
     if path.startswith(wanted):
         return 1
-    if wanted in name:
-        return 2
-    if wanted in path:
-        return 3
+    return 2 if wanted in name else 3
+
+
+def _scattered(wanted: str, path: str) -> bool:
     letters = iter(path)
-    return 4 if all(letter in letters for letter in wanted) else None
+    return all(letter in letters for letter in wanted)
 
 
 def _quoted(path: str) -> str:

@@ -153,7 +153,10 @@ class Lanes:
         """Begin the transcript anew with the conversation as it stands."""
         self.state.lane.clear()
         self.greet()
-        self.state.lane.load(self.agent.history)
+        history = self.agent.history
+        if history and self.agent.journal is not None:
+            self.state.lane.say(f"this goes on with the session {self.agent.journal.id}")
+        self.state.lane.load(history)
 
     def greet(self) -> None:
         """Say where one is."""

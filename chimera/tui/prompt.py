@@ -25,18 +25,25 @@ class Completions(OptionList, can_focus=False):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
         self._found: list[Completion] = []
+        self.picked = False
+        """True once the person has moved through the list: what is marked is then meant."""
         self.display = False
 
     def offer(self, found: list[Completion]) -> None:
         if found == self._found:
             return
-        self._found = found
+        self._found, self.picked = found, False
         width = max((len(item.text) for item in found), default=0)
         self.clear_options()
         self.add_options(Option(f"{one_line(item.text):<{width}}  {item.about}".rstrip()) for item in found)
         self.display = bool(found)
         if found:
             self.highlighted = 0
+
+    def step(self, places: int) -> None:
+        """Mark another one."""
+        self.picked = True
+        self.action_cursor_down() if places > 0 else self.action_cursor_up()
 
     @property
     def chosen(self) -> Completion | None:
@@ -46,8 +53,8 @@ class Completions(OptionList, can_focus=False):
 
 
 class Prompt(TextArea):
-    """Several lines of text. Enter sends them; the arrow keys leave the first and the last line for what was typed
-    before; Tab takes the completion that is offered."""
+    """Several lines of text. Enter sends them as they stand; the arrow keys leave the first and the last line for what
+    was typed before; Tab takes the completion that is offered, and Enter one that the arrow keys have chosen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "take_completion", "complete", show=False),
@@ -127,7 +134,7 @@ class Prompt(TextArea):
 
     def action_cursor_up(self, select: bool = False) -> None:
         if self._completions.display:
-            self._completions.action_cursor_up()
+            self._completions.step(-1)
         elif select or self.cursor_location[0] > 0:
             super().action_cursor_up(select)
         else:
@@ -135,7 +142,7 @@ class Prompt(TextArea):
 
     def action_cursor_down(self, select: bool = False) -> None:
         if self._completions.display:
-            self._completions.action_cursor_down()
+            self._completions.step(1)
         elif select or self.cursor_location[0] < self.document.line_count - 1:
             super().action_cursor_down(select)
         else:
@@ -152,8 +159,9 @@ class Prompt(TextArea):
             self.put(text)
 
     def _enter(self) -> None:
-        chosen = self._completions.chosen
-        if chosen is not None and self.before_cursor[chosen.start :] != chosen.text.rstrip():
+        chosen = self._completions.chosen if self._completions.picked else None
+        typed = "" if chosen is None else self.before_cursor[chosen.start :]
+        if chosen is not None and chosen.text.startswith(typed) and typed != chosen.text.rstrip():
             self.action_take_completion()
             return
         if self.before_cursor.endswith("\\"):

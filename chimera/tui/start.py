@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from chimera.text import clean
+from chimera.text import clean, one_line
 from chimera.tui.app import ChimeraApp
+from chimera.tui.entries import Tone
 from chimera.tui.lanes import Opened, OpenedAgent
 from chimera.tui.racing import Course
 from chimera.tui.state import AppState
@@ -45,15 +47,30 @@ def run_race(opened: Opened, course: Course) -> int:
 def _run(app: ChimeraApp, opened: Opened) -> int:
     app.theme = "textual-light" if _is_light(os.environ.get("COLORFGBG", "")) else "textual-dark"
     app.lanes.attach(opened)
+    log = _ScreenLog(app)
+    logging.getLogger("chimera").addHandler(log)
     before = signal.signal(signal.SIGTERM, lambda *_: app.call_later(app.leave, _TERMINATED))
     try:
         code = app.run()
     finally:
         signal.signal(signal.SIGTERM, before)
+        logging.getLogger("chimera").removeHandler(log)
         ended = app.lanes.close()
     if not ended:
         sys.stderr.write("chimera: a tool does not end; it is left behind\n")
     return 1 if code is None else code
+
+
+class _ScreenLog(logging.Handler):
+    """Shows warnings in the transcript: standard error is covered by the screen. Used from any thread."""
+
+    def __init__(self, app: ChimeraApp) -> None:
+        super().__init__(logging.WARNING)
+        self._app = app
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._app.is_running:
+            self._app.call_later(self._app.say, one_line(record.getMessage(), 500), Tone.WARNING)
 
 
 def _is_light(colours: str) -> bool:

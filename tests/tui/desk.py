@@ -71,7 +71,7 @@ class Desk:
         self.provider = FauxProvider(self.script, model="scripted-1", usd_per_token=0.00001)
         self.options = SimpleNamespace(plugins=tuple(self.plugins))
         self.now = 1000.0
-        self.app = ChimeraApp(AppState(), clock=lambda: self.now, utc=True)
+        self.app = ChimeraApp(AppState(), clock=lambda: self.now, utc=True, reaction=0.0)
         ask = self.app.lanes.asking.ask
         self.agent = AgentDriver(
             provider=self.provider,

@@ -50,7 +50,7 @@ class Race:
         (self.project / "a.py").write_text("x = 1\n")
         self.waits: dict[str, Wait] = {}
         self.agents: dict[str, AgentDriver] = {}
-        self.app = ChimeraApp(AppState(), course=Course(parse_lanes(lanes), self.made, check), utc=True)
+        self.app = ChimeraApp(AppState(), course=Course(parse_lanes(lanes), self.made, check), utc=True, reaction=0.0)
         opened = SimpleNamespace(
             manager=SimpleNamespace(plugins={}, components=SimpleNamespace(commands={})),
             settings=Settings(), mode="ask", project=self.project, options=SimpleNamespace(plugins=()),

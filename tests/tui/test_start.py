@@ -27,6 +27,7 @@ class Tmux:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._socket = str(folder / "tmux.socket")
+        self._begun = False
 
     def run(self, *words: str) -> str:
         done = subprocess.run(
@@ -38,7 +39,12 @@ class Tmux:
     def start(self, *words: str) -> None:
         line = " ".join(f"'{word}'" for word in command(*words))
         keeping = f"cd '{self.folder}' && {line}; echo exit-code $?; exec cat"
-        self.run("new-session", "-d", "-x", "80", "-y", "24", f'sh -c "{keeping}"')
+        shell = f'sh -c "{keeping}"'
+        if self._begun:
+            self.run("respawn-pane", "-k", shell)
+        else:
+            self.run("new-session", "-d", "-x", "80", "-y", "24", shell)
+        self._begun = True
 
     def keys(self, *keys: str) -> None:
         self.run("send-keys", *keys)
@@ -75,9 +81,9 @@ def test_a_whole_task_with_an_approval_a_steer_and_a_resume(tmux: Tmux, tmp_path
     tmux.start("code", "--model", model)
     tmux.expect("Ctrl-T decisions")
     tmux.say("do the whole task")
-    tmux.expect("May this run\\? bash")
+    tmux.expect("(?s)May this run.*echo from-the-shell.*Esc: no")
     tmux.keys("p")
-    tmux.expect("until test -e go-on")
+    tmux.expect("(?s)May this run.*until test -e go-on.*Esc: no")
     tmux.keys("y")
     tmux.expect("● bash  until test")
     tmux.say("be careful")
@@ -92,7 +98,6 @@ def test_a_whole_task_with_an_approval_a_steer_and_a_resume(tmux: Tmux, tmp_path
     tmux.keys("C-d")
     tmux.expect("exit-code 0")
     assert load_settings(tmp_path).permissions.allow == ("bash(echo from-the-shell)",)
-    tmux.run("kill-server")
     model = script(tmp_path, ["I remember."])
     tmux.start("code", "--model", model, "--resume")
     tmux.expect("All is done.")
@@ -117,3 +122,35 @@ def test_plain_is_line_by_line(tmp_path: Path) -> None:
         terminal.enter("/exit")
         assert terminal.end() == 0
     assert "Ctrl-T" not in terminal.text
+
+
+def test_warnings_come_into_the_transcript(tmp_path: Path) -> None:
+    """What would go to standard error is covered by the screen there."""
+    words = ("code", "--model", script(tmp_path, ["x"]), "--plugin", "loud")
+    plugins = tmp_path / ".chimera" / "plugins"
+    plugins.mkdir(parents=True)
+    (plugins / "loud.py").write_text(LOUD)
+    with Terminal(*words, cwd=tmp_path) as terminal:
+        terminal.expect("Ctrl-T decisions")
+        terminal.enter("/shout")
+        terminal.press("\r")
+        terminal.expect("! something is wrong")
+        os.kill(terminal.pid, signal.SIGTERM)
+        assert terminal.end() == 143
+
+
+LOUD = """
+import logging
+from chimera.plugins import BasePlugin
+
+
+class Loud(BasePlugin):
+    name = "loud"
+
+    def register_commands(self, registry):
+        registry.register_command("shout", self.shout, help="shouts")
+
+    def shout(self, rest):
+        logging.getLogger("chimera.plugins").warning("something is wrong")
+        return "said"
+"""
