@@ -183,21 +183,23 @@ def test_no_module_of_the_folder_one_works_in_is_taken(tmp_path: Path, monkeypat
 
 
 _PARENT = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from chimera.providers.local import LocalServer
+if "deaf" in sys.argv:
+    signal.signal(signal.SIGINT, lambda *_: print("heard", flush=True))
 print("begun", flush=True)
 server = LocalServer(Path(sys.argv[1]), context=256, threads=1)
-print("ready", flush=True)
-time.sleep(60)
+print("ready", server.pid, server.base_url, flush=True)
+while True:
+    time.sleep(1)
 """
 
 
-def start_parent(mark: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", _PARENT, str(model_file())]
-    parent = subprocess.Popen(
-        command, env={**os.environ, "PYTHONPATH": str(ROOT), "KILL_TEST": mark}, stdout=subprocess.PIPE
-    )
+def start_parent(mark: str, *words: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", _PARENT, str(model_file()), *words]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT), "KILL_TEST": mark}
+    parent = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, start_new_session=True)
     assert parent.stdout is not None
     assert parent.stdout.readline() == b"begun\n"
     return parent
@@ -239,9 +241,24 @@ def test_no_server_outlives_a_process_that_was_told_to_end(end: signal.Signals) 
     mark = f"{os.getpid()}-{end.name}"
     parent = start_parent(mark)
     assert parent.stdout is not None
-    assert parent.stdout.readline() == b"ready\n"
+    assert parent.stdout.readline().startswith(b"ready")
     assert len(marked(mark)) == 2
     parent.send_signal(end)
     parent.wait()
     parent.stdout.close()
     eventually(lambda: not marked(mark))
+
+
+def test_an_interrupt_from_the_terminal_is_not_for_the_server() -> None:
+    """Ctrl-C goes to the whole group of processes; it is to end a turn, and not the model."""
+    parent = start_parent("", "deaf")
+    assert parent.stdout is not None
+    _, pid, url = parent.stdout.readline().decode().split()
+    os.killpg(parent.pid, signal.SIGINT)
+    assert parent.stdout.readline() == b"heard\n"
+    time.sleep(0.2)  # for a server that had heard it too to be gone
+    assert status(f"{url}/models") == 200
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    eventually(lambda: not alive(int(pid)))
