@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from errno import EPIPE
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from chimera.cli.exits import INTERRUPTED, LEGEND, USAGE
+from chimera.cli.exits import FAILED, INTERRUPTED, LEGEND, USAGE
 from chimera.cli.options import CodeOptions, Format, Kind, Mode, Output, with_values
 from chimera.errors import ChimeraError
 
@@ -47,10 +48,22 @@ _Project = Annotated[
 
 
 def main() -> None:
-    """Run the program and exit. Errors that the user can mend are told in a line or two, without a traceback."""
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+    """Run the program and exit. Errors that the user can mend are told in a line or two, without a traceback, and so
+    is output that cannot be written."""
+    from chimera.cli.streams import lost_output, prepare_streams
+
+    prepare_streams()
+    try:
+        _run()
+    except OSError as problem:
+        if not lost_output():
+            raise
+        if problem.errno != EPIPE:  # who reads no further knows it
+            typer.echo(f"chimera: the output cannot be written: {problem.strerror}", err=True)
+        raise SystemExit(FAILED) from None
+
+
+def _run() -> None:
     try:
         app()
     except KeyboardInterrupt:
@@ -60,6 +73,8 @@ def main() -> None:
 
         typer.echo(f"chimera: {lay_out(clean(str(problem)))}", err=True)
         raise SystemExit(USAGE) from None
+    finally:
+        sys.stdout.flush()  # what fails now can be told; as the interpreter ends, it could not
 
 
 def _print_version(wanted: bool) -> None:
