@@ -10,10 +10,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -196,13 +197,18 @@ while True:
 """
 
 
-def start_parent(mark: str, *words: str) -> subprocess.Popen[bytes]:
+@contextmanager
+def parent_process(mark: str, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
+    """Start a process that has begun to start a server; give it and what it prints. It is killed at the end."""
     command = [sys.executable, "-c", _PARENT, str(model_file()), *words]
     environ = {**os.environ, "PYTHONPATH": str(ROOT), "KILL_TEST": mark}
-    parent = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, start_new_session=True)
-    assert parent.stdout is not None
-    assert parent.stdout.readline() == b"begun\n"
-    return parent
+    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, start_new_session=True) as parent:
+        try:
+            assert parent.stdout is not None
+            assert parent.stdout.readline() == b"begun\n"
+            yield parent, parent.stdout
+        finally:
+            parent.kill()
 
 
 def marked(mark: str) -> list[int]:
@@ -224,13 +230,10 @@ def test_no_server_outlives_a_process_that_was_killed() -> None:
     marks = [f"{os.getpid()}-{number}" for number in range(RUNS)]
     seen = 0
     for mark in marks:
-        parent = start_parent(mark)
-        time.sleep(chance.uniform(0, 0.9))
-        seen += len(marked(mark)) == 2
-        parent.send_signal(signal.SIGKILL)
-        parent.wait()
-        assert parent.stdout is not None
-        parent.stdout.close()
+        with parent_process(mark) as (parent, _):
+            time.sleep(chance.uniform(0, 0.9))
+            seen += len(marked(mark)) == 2
+            parent.send_signal(signal.SIGKILL)
     assert seen > 0, "some servers did run"
     eventually(lambda: not any(marked(mark) for mark in marks))
 
@@ -239,26 +242,20 @@ def test_no_server_outlives_a_process_that_was_killed() -> None:
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_no_server_outlives_a_process_that_was_told_to_end(end: signal.Signals) -> None:
     mark = f"{os.getpid()}-{end.name}"
-    parent = start_parent(mark)
-    assert parent.stdout is not None
-    assert parent.stdout.readline().startswith(b"ready")
-    assert len(marked(mark)) == 2
-    parent.send_signal(end)
-    parent.wait()
-    parent.stdout.close()
+    with parent_process(mark) as (parent, printed):
+        assert printed.readline().startswith(b"ready")
+        assert len(marked(mark)) == 2
+        parent.send_signal(end)
+        parent.wait()
     eventually(lambda: not marked(mark))
 
 
 def test_an_interrupt_from_the_terminal_is_not_for_the_server() -> None:
     """Ctrl-C goes to the whole group of processes; it is to end a turn, and not the model."""
-    parent = start_parent("", "deaf")
-    assert parent.stdout is not None
-    _, pid, url = parent.stdout.readline().decode().split()
-    os.killpg(parent.pid, signal.SIGINT)
-    assert parent.stdout.readline() == b"heard\n"
-    time.sleep(0.2)  # for a server that had heard it too to be gone
-    assert status(f"{url}/models") == 200
-    parent.kill()
-    parent.wait()
-    parent.stdout.close()
+    with parent_process("", "deaf") as (parent, printed):
+        _, pid, url = printed.readline().decode().split()
+        os.killpg(parent.pid, signal.SIGINT)
+        assert printed.readline() == b"heard\n"
+        time.sleep(0.2)  # for a server that had heard it too to be gone
+        assert status(f"{url}/models") == 200
     eventually(lambda: not alive(int(pid)))
