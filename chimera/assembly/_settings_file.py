@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from chimera.assembly._small_files import NotRegularError, read_start
 from chimera.errors import ConfigError
 from chimera.permissions.families import nearest
 
@@ -17,6 +18,7 @@ __all__ = ["ConfigFile", "read_config"]
 
 _Text = Annotated[str, Field(min_length=1)]
 _LINE = re.compile(r"\(at line (\d+), column (\d+)\)$")
+_MAX_BYTES = 1 << 20
 _KEY_HINT = "a key is no setting: it is read from the environment alone (ANTHROPIC_API_KEY or OPENAI_API_KEY)"
 
 
@@ -48,9 +50,14 @@ class ConfigFile(_Table):
 def read_config(path: Path) -> ConfigFile | None:
     """Return what the file says, None when there is none. Raises `ConfigError` that names the file and the fault."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        data = read_start(path, _MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise ConfigError(f"{path}: too big: a configuration has at most {_MAX_BYTES >> 20} MiB")
+        text = data.decode("utf-8-sig")
     except FileNotFoundError:
         return None
+    except NotRegularError as problem:
+        raise ConfigError(f"{path}: this is no regular file, but a folder, a pipe, a socket or a device") from problem
     except OSError as problem:
         raise ConfigError(f"{path}: cannot be read: {problem.strerror}") from problem
     except UnicodeDecodeError as problem:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from chimera.assembly._small_files import read_start
 from chimera.core.tool import BaseTool
 from chimera.errors import ConfigError
 from chimera.tools import default_tools
@@ -14,6 +15,7 @@ __all__ = ["PRESETS", "Preset", "get_preset", "system_prompt"]
 
 _INSTRUCTIONS = "AGENTS.md"
 _INSTRUCTION_LIMIT = 20_000
+_BYTES_A_CHARACTER = 4
 
 _CODING = (
     "You are a coding agent. You work in the project folder with the tools you have: look before you change, make the "
@@ -69,10 +71,14 @@ def get_preset(name: str) -> Preset:
 
 
 def system_prompt(preset: Preset, project_dir: Path) -> str:
-    """Return the preset's prompt with the project's folder and, when it has an AGENTS.md, its instructions."""
+    """Return the preset's prompt with the project's folder and, when it has an AGENTS.md, its first 20,000 characters.
+
+    One that is no regular file, or that cannot be read, is left out.
+    """
     prompt = f"{preset.prompt}\n\nProject folder: {project_dir}"
     try:
-        instructions = (project_dir / _INSTRUCTIONS).read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        start = read_start(project_dir / _INSTRUCTIONS, _BYTES_A_CHARACTER * _INSTRUCTION_LIMIT)
+    except OSError:  # there is none, or none that can be read
         return prompt
+    instructions = start.decode("utf-8", "replace").replace("\r\n", "\n")
     return f"{prompt}\n\nInstructions of the project ({_INSTRUCTIONS}):\n{instructions[:_INSTRUCTION_LIMIT]}"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -180,7 +182,7 @@ def test_windows_files_are_read(place: Place) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_told(place: Place) -> None:
-    place.project_file.mkdir()
+    place.project_file.symlink_to(place.project_file)
     assert place.fault().startswith(f"{place.project_file}: cannot be read: ")
 
 
@@ -204,5 +206,35 @@ def test_any_text_is_settings_or_a_config_error(tmp_path_factory: pytest.TempPat
     place.project_file.write_bytes(text.encode("utf-8", "surrogatepass"))
     try:
         place.load()
+        fault = None
     except ConfigError as problem:
-        assert str(place.project_file) in str(problem)
+        fault = str(problem)
+    assert fault is None or str(place.project_file) in fault
+
+
+def make_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def link_to_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("make", [make_pipe, link_to_device, Path.mkdir])
+def test_only_regular_files_are_read(place: Place, make: Callable[[Path], object]) -> None:
+    make(place.project_file)
+    assert place.fault().startswith(f"{place.project_file}: this is no regular file")
+
+
+def test_a_link_to_a_file_is_followed(place: Place) -> None:
+    (place.project / "shared.toml").write_text('model = "m"')
+    place.project_file.symlink_to(place.project / "shared.toml")
+    assert place.load().model == "m"
+
+
+def test_a_file_has_a_size_that_it_may_have(place: Place) -> None:
+    place.project_file.write_text('model = "m"\n' + "#" * ((1 << 20) - 12))
+    assert place.load().model == "m"
+    with place.project_file.open("a") as file:
+        file.write("#")
+    assert place.fault() == f"{place.project_file}: too big: a configuration has at most 1 MiB"
