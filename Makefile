@@ -33,8 +33,8 @@ docs: $(DEV_READY) ## regenerate the command line's help in the docs, then run t
 	@$(BIN)/python -m scripts.update_cli_docs
 	@$(BIN)/python -m pytest -q tests/docs
 
-bench: $(DEV_READY) ## measure start-up and overhead
-	@for file in benchmarks/[!_]*.py; do echo "== $$file"; $(BIN)/python -m "benchmarks.$$(basename $$file .py)" || exit 1; done
+bench: $(DEV_READY) ## measure start-up, steps, chains, redaction and more, and write docs/performance.md
+	@$(BIN)/python -m benchmarks
 
 pin: $(DEV_READY) ## write the versions that are installed into constraints.txt
 	@$(BIN)/python -m scripts.pin

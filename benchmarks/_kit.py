@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterable
+from functools import cache
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -62,6 +63,11 @@ def in_turns(*works: Callable[[], float], rounds: int) -> list[float]:
     return [median(values) for values in zip(*found[1:], strict=True)]
 
 
+@cache
+def _script(steps: int, output: str) -> tuple[Response, ...]:
+    return tuple(Response("", (ToolCall(f"c{i}", "echo", {"text": output}),)) for i in range(steps))
+
+
 class Scripted:
     """A model that calls `echo` in each of its first `steps` answers and then says `text`.
 
@@ -73,7 +79,7 @@ class Scripted:
     def __init__(self, steps: int, text: str = "done", output: str = "a") -> None:
         self.calls = 0
         self._text = text
-        self._script = [Response("", [ToolCall(f"c{i}", "echo", {"text": output})]) for i in range(steps)]
+        self._script = _script(steps, output)
 
     def complete(self, messages: list[Message], tools: Any = None, **kwargs: Any) -> Response:
         number, self.calls = self.calls, self.calls + 1
