@@ -28,8 +28,8 @@ _PARTS = ("added", "removed", "heading", "quiet")
 class ApprovalScreen(ModalScreen[Verdict]):
     """Shows the call that will run, all of it, and what it was before policies rewrote it; returns the verdict.
 
-    Keys count only once nothing has been typed for `pause` seconds, and nothing is chosen beforehand: what was meant for
-    the prompt must not approve.
+    Keys count only once nothing has been typed for `pause` seconds, and nothing is chosen beforehand: what was meant
+    for the prompt must not approve.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,6 +26,7 @@ from chimera.tui.lane_state import LaneState
 from chimera.tui.project_rules import allow_in_project
 from chimera.tui.runner import LaneThread
 from chimera.tui.state import About, AppState
+from chimera.tui.timeline import Decision
 
 __all__ = ["Lanes", "Opened", "OpenedAgent"]
 
@@ -68,6 +70,8 @@ class Lanes:
         self._threads: dict[str, LaneThread] = {}
         self._undo: list[Callable[[], None]] = []
         self._later: dict[str, list[str]] = {}
+        self._heard: set[str] = set()
+        """The lanes whose bus tells what permissions decide; a strategy loop publishes on none."""
 
     @property
     def thread(self) -> LaneThread:
@@ -87,7 +91,8 @@ class Lanes:
             agent.compaction = OnDemand(agent.compaction)
         self.describe(opened, agent.preset.name)
         self.state.add_lane(LaneState(name, agent.model, getattr(agent.provider, "context_window", 0) or 0))
-        self.listen(opened.bus, name)
+        if agent.event_bus is not None:
+            self.listen(opened.bus, name)
         self._threads[name] = LaneThread(name, opened.agent, self.state.inbox, self.asking)
         self.show_history()
 
@@ -145,6 +150,8 @@ class Lanes:
                 say(f"{problem}; it is allowed for this session only", Tone.WARNING)
         elif verdict.answer is Answer.SESSION:
             say(f"allowed for this session: {', '.join(question.rules)}", Tone.NOTE)
+        if question.lane not in self._heard:
+            self.state.timeline.add(_given(question, verdict))
         if verdict.answer is Answer.CANCEL:
             self.stop(question.lane)
         self.asking.settle(question, verdict)
@@ -177,9 +184,18 @@ class Lanes:
             if event.depth or not isinstance(event, _BELOW):
                 self.state.inbox.put(name, event)
 
+        self._heard.add(name)
         self._undo += [bus.subscribe(kind, hear) for kind in _HEARD]
 
     def _forget(self) -> None:
         for undo in self._undo:
             undo()
         self._undo.clear()
+
+
+def _given(question: Question, verdict: Verdict) -> Decision:
+    """Return what the person decided, as permissions would tell it."""
+    call, refused = question.approval.tool_call, verdict.answer in (Answer.NO, Answer.CANCEL)
+    reason = verdict.reason or question.approval.reason
+    word = "denied" if refused else "approved"
+    return Decision(time.time(), question.lane, "permission", word, "user", tool=call.name, reason=reason, before=call)

@@ -127,7 +127,8 @@ class RacingLanes(Lanes):
     def _made(self, lane: Lane) -> Housed:
         bus, name, root = EventBus(), lane.name, lane.root
         agent = self._course.make_agent(lane, bus, lambda approval: self.asking.ask(approval, name, root))
-        self.listen(bus, name)
+        if agent.agent.event_bus is not None:
+            self.listen(bus, name)
         return Housed(agent, self.asking.rewrites.see, lambda: self.asking.give_up(name))
 
     def _run(self, race: Race, task: str) -> None:

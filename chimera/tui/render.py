@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
-from rich.console import Console
-from rich.markdown import Markdown
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import Heading, Markdown
 from rich.segment import Segment
 from rich.style import Style
 from rich.syntax import Syntax
@@ -198,7 +198,7 @@ def _prose(entry: Prose, width: int, styles: Styles, dark: bool) -> Lines:
         theme = "ansi_dark" if dark else "ansi_light"
         shown = Syntax(text, entry.block.language or "text", theme=theme, background_color="default", word_wrap=True)
     else:
-        shown = Markdown(text, code_theme="ansi_dark" if dark else "ansi_light", hyperlinks=False)
+        shown = _Markdown(text, code_theme="ansi_dark" if dark else "ansi_light", hyperlinks=False)
     console = _console(inner)
     lines = console.render_lines(shown, console.options.update(width=inner), pad=False)
     margin = [Segment(" " * _MARGIN)]
@@ -211,6 +211,18 @@ def _trimmed(lines: Lines) -> Lines:
     """Leave out empty lines at both ends."""
     full = [number for number, line in enumerate(lines) if "".join(part.text for part in line).strip()]
     return lines[full[0] : full[-1] + 1] if full else []
+
+
+class _Heading(Heading):
+    """A heading that stands where the text stands."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        self.text.justify = "left"
+        yield self.text
+
+
+class _Markdown(Markdown):
+    elements: ClassVar = {**Markdown.elements, "heading_open": _Heading}
 
 
 def _bare(part: Segment) -> Segment:

@@ -101,22 +101,40 @@ async def test_a_loop_that_reads_nothing_meanwhile_gets_it_as_the_next_turn(tmp_
     desk.close()
 
 
+async def test_enter_sends_what_was_typed_and_not_what_is_offered(tmp_path: Path) -> None:
+    """The first command that begins with /c clears the conversation."""
+    desk = Desk(tmp_path, ["One."])
+    async with desk.app.run_test(size=SIZE) as pilot:
+        await typed(pilot, "hello", "enter")
+        await wait_for(pilot, lambda: at_rest(desk))
+        await pilot.press(*"/c", "enter", *"/co", *"st", "enter")
+        await wait_for(pilot, lambda: not desk.app.prompt.text)
+        assert "> hello" in texts_of(desk)
+    desk.close()
+
+
 async def test_completion_and_history(tmp_path: Path) -> None:
     (tmp_path / "cart.py").write_text("")
     desk = Desk(tmp_path, ["One.", "Two."])
     async with desk.app.run_test(size=SIZE) as pilot:
         await wait_for(pilot, lambda: desk.app._files)
         await pilot.press(*"see @ca")
-        assert desk.app.completions.display
+        await wait_for(pilot, lambda: desk.app.completions.display)
         await pilot.press("tab")
         assert desk.app.prompt.text == "see @cart.py "
         await pilot.press("enter")
         await wait_for(pilot, lambda: at_rest(desk))
-        await pilot.press(*"/he", "enter")
+        await pilot.press(*"/he", "tab")
         assert desk.app.prompt.text == "/help "
-        await pilot.press("ctrl+c", *"/c", "down", "down", "up", "tab")
+        await pilot.press("ctrl+c", *"/c", "down", "enter")
         assert desk.app.prompt.text == "/compact "
-        await pilot.press("ctrl+c", *"/c", "escape")
+        await pilot.press("ctrl+c", *"/c")
+        await wait_for(pilot, lambda: desk.app.completions.display)
+        await pilot.press("down", "down", "up", "tab")
+        assert desk.app.prompt.text == "/compact "
+        await pilot.press("ctrl+c", *"/c")
+        await wait_for(pilot, lambda: desk.app.completions.display)
+        await pilot.press("escape")
         assert not desk.app.completions.display
         await pilot.press("ctrl+c", "a", "ctrl+j", *"b\\", "enter", "c")
         assert desk.app.prompt.text == "a\nb\nc"

@@ -34,10 +34,23 @@ async def asked_twice(desk: Desk, pilot: Any, *keys: str) -> bool:
 async def test_yes_holds_once(tmp_path: Path) -> None:
     desk = Desk(tmp_path, SCRIPT)
     async with desk.app.run_test(size=SIZE) as pilot:
-        assert await asked_twice(desk, pilot, "enter")
-        await pilot.press("y")
+        assert await asked_twice(desk, pilot, "y")
+        await pilot.press("down", "enter")
         await wait_for(pilot, lambda: at_rest(desk))
     assert not (tmp_path / ".chimera").exists()
+    desk.close()
+
+
+async def test_enter_chooses_nothing_that_nobody_has_marked(tmp_path: Path) -> None:
+    """It may be the end of a sentence that was meant for the prompt."""
+    desk = Desk(tmp_path, SCRIPT)
+    async with desk.app.run_test(size=SIZE) as pilot:
+        await typed(pilot, "go", "enter")
+        await wait_for(pilot, lambda: asked(desk))
+        await pilot.press("enter", "enter", "space")
+        assert asked(desk)
+        await pilot.press("escape")
+        await wait_for(pilot, lambda: at_rest(desk) or asked(desk))
     desk.close()
 
 

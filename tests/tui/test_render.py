@@ -31,6 +31,7 @@ def test_what_was_said() -> None:
 
 def test_prose_is_markdown_with_a_mark_where_an_answer_begins() -> None:
     assert lines(Prose(Block("A **b** `c`."), first=True)) == ["", "● A b c."]
+    assert lines(Prose(Block("# One\n## Two\ntext"))) == ["", "  One", "", "  Two", "", "  text"]
     assert lines(Prose(Block("1. x\n2. y"))) == ["", "   1 x", "   2 y"]
     assert lines(Prose(Block("x = 1\n\ny = 2", True, "py"))) == ["", "  x = 1", "", "  y = 2"]
     assert lines(Prose(Block("x", True, "no such language"))) == ["", "  x"]

@@ -8,7 +8,7 @@ from typing import Any
 from chimera.core.decisions import InterceptDecision, Interceptors
 from chimera.tui.timeline_screen import TimelineScreen
 from chimera.types import ToolCall, ToolResult
-from tests.tui.desk import CHECK, Desk, Wait, at_rest, texts_of, typed, wait_for
+from tests.tui.desk import CHECK, Desk, Wait, asked, at_rest, texts_of, typed, wait_for
 
 SIZE = (80, 24)
 
@@ -79,4 +79,23 @@ async def test_without_a_bus_decisions_and_tokens_come_with_the_events(tmp_path:
             ("blocked", "refuse")
         ]
         assert desk.app.state.lane.used.tokens_in == 100
+    desk.close()
+
+
+async def test_answers_in_a_loop_without_a_bus_are_told_as_well(tmp_path: Path) -> None:
+    desk = Desk(
+        tmp_path, [{"tool_calls": [CHECK, {"name": "bash", "arguments": {"command": "id"}}]}, "Done."], with_bus=False
+    )
+    async with desk.app.run_test(size=SIZE) as pilot:
+        await typed(pilot, "go", "enter")
+        await wait_for(pilot, lambda: asked(desk))
+        first = desk.app.screen
+        await pilot.press("y")
+        await wait_for(pilot, lambda: asked(desk) and desk.app.screen is not first)
+        await pilot.press("n", *"no", "enter")
+        await wait_for(pilot, lambda: at_rest(desk))
+        assert [(item.verdict, item.interceptor, item.tool) for item in desk.app.state.timeline.decisions] == [
+            ("approved", "user", "bash"),
+            ("denied", "user", "bash"),
+        ]
     desk.close()
