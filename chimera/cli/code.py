@@ -69,7 +69,9 @@ def _converse(options: CodeOptions) -> int:
 
 def _race(options: CodeOptions) -> int:
     if options.plain or not sys.stdin.isatty() or not _has_full_screen():
-        raise ConfigError("a race needs a task, -p TASK, or a full screen")
+        raise ConfigError(
+            "a race needs a task, -p TASK, or the full screen: a terminal and the extra chimera-harness[tui]"
+        )
     if options.watches_plugins:
         raise ConfigError("--watch-plugins is for a conversation with one agent")
     from chimera.cli.race import race_on_screen

@@ -20,20 +20,24 @@ _READ_AT_MOST = 200_000
 
 
 class Rewrites:
-    """Remembers what policies made of the latest calls, in order to show a person both. Used by the thread of a lane
-    while it runs, and kept in memory alone."""
+    """Remembers what policies made of the latest calls, in order to show a person both. Used from the threads of all
+    lanes, and kept in memory alone."""
 
     def __init__(self, at_most: int = 200) -> None:
         self._pairs: list[tuple[ToolCall, ToolCall]] = []
         self._at_most = at_most
+        self._lock = Lock()
 
     def see(self, event: LoopEvent) -> None:
         """Take an event of a run."""
         if event.type is not LoopEventType.INTERCEPTOR:
             return
         before, after = event.data.before, event.data.after
-        if isinstance(before, ToolCall) and isinstance(after, ToolCall) and (before, after) not in self._pairs:
-            self._pairs = [*self._pairs[-self._at_most + 1 :], (before, after)]
+        if not isinstance(before, ToolCall) or not isinstance(after, ToolCall):
+            return
+        with self._lock:
+            if (before, after) not in self._pairs:
+                self._pairs = [*self._pairs[-self._at_most + 1 :], (before, after)]
 
     def original_of(self, call: ToolCall) -> ToolCall | None:
         """Return what `call` was before the chain of rewrites that made it; None when nobody rewrote it."""

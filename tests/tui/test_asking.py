@@ -139,3 +139,18 @@ def test_a_file_that_cannot_be_shown_is_left_out(tmp_path: Path) -> None:
         written = ToolCall("1", "write_file", {"path": path, "content": "y"})
         Asking(tmp_path, person.show).ask(PendingApproval(written, "write_file", written.arguments, "why"))
         assert person.questions[0].was is None
+
+
+def test_threads_of_all_lanes_may_tell_of_rewrites_at_once() -> None:
+    rewrites = Rewrites(at_most=1_000)
+
+    def tell(lane: str) -> None:
+        for number in range(100):
+            rewrites.see(rewrite(call(f"{lane}{number}"), call(f"{lane}{number}!")))
+
+    threads = [Thread(target=tell, args=(lane,)) for lane in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(rewrites.original_of(call(f"{lane}{number}!")) for lane in "abcd" for number in range(100))
