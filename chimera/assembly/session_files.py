@@ -115,7 +115,7 @@ def list_sessions(folder: str | Path | None = None, *, project: str | Path | Non
     found = [info for info in map(_look, sorted(place.glob(f"*{SUFFIX}"))) if info is not None]
     return sorted(
         (info for info in found if wanted is None or info.project == wanted),
-        key=lambda info: (info.updated, info.id),
+        key=lambda info: (info.updated, info.created, info.id),  # file systems know times to some milliseconds only
         reverse=True,
     )
 

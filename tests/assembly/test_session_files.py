@@ -147,6 +147,13 @@ def test_the_list_is_by_last_use_and_by_project(tmp_path: Path) -> None:
     assert latest_session(tmp_path / "third", tmp_path) is None
 
 
+def test_of_two_that_were_used_at_once_the_newer_one_is_the_latest(tmp_path: Path) -> None:
+    for name, second in (("b", 1), ("a", 2)):
+        header = {**HEADER, "id": name, "created": f"2026-01-02T03:04:0{second}Z"}
+        os.utime(write(tmp_path / f"{name}.jsonl", header, SAID), (100, 100))
+    assert [info.id for info in list_sessions(tmp_path)] == ["a", "b"]
+
+
 def test_the_title_of_a_loaded_conversation_is_in_it(tmp_path: Path) -> None:
     journal = Journal.create(tmp_path, project=tmp_path, model="m")
     journal.context([Message.system("be good"), Message.user("from before")])
