@@ -10,7 +10,12 @@ from chimera.core.loop_events import LoopEvent, LoopEventType, LoopResult
 from chimera.events import CompactionEvent, InterceptorEvent
 from chimera.types import Message, ToolCall, ToolResult
 
-__all__ = ["event_json", "result_json"]
+__all__ = ["answer", "event_json", "result_json"]
+
+
+def answer(result: LoopResult) -> str:
+    """Return what a run answered: nothing where somebody ended it before it could."""
+    return "" if result.reason == "aborted" else result.output
 
 
 def event_json(event: LoopEvent, decisions: Sequence[Decision]) -> dict[str, Any]:
@@ -25,7 +30,7 @@ def event_json(event: LoopEvent, decisions: Sequence[Decision]) -> dict[str, Any
 def result_json(result: LoopResult, decisions: Sequence[Decision]) -> dict[str, Any]:
     """Return how a run ended. `steps` counts answers of the model, `duration_ms` is in milliseconds."""
     return {
-        "text": result.output,
+        "text": answer(result),
         "reason": result.reason,
         "success": result.success,
         "usage": dict(result.usage),

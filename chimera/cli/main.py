@@ -69,9 +69,10 @@ def _run() -> None:
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
     except ChimeraError as problem:
+        from chimera.cli.scrubbing import scrubbed_text
         from chimera.text import clean, lay_out
 
-        typer.echo(f"chimera: {lay_out(clean(str(problem)))}", err=True)
+        typer.echo(f"chimera: {lay_out(clean(scrubbed_text(str(problem))))}", err=True)
         raise SystemExit(USAGE) from None
     finally:
         sys.stdout.flush()  # what fails now can be told; as the interpreter ends, it could not

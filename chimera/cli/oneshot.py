@@ -8,11 +8,12 @@ import sys
 from abc import ABC, abstractmethod
 from typing import Any
 
-from chimera.cli.event_json import event_json, result_json
+from chimera.cli.event_json import answer, event_json, result_json
 from chimera.cli.exits import FAILED, OK
 from chimera.cli.interrupts import Interrupts
 from chimera.cli.options import Output
 from chimera.cli.screen import Screen, make_console
+from chimera.cli.scrubbing import scrubbed
 from chimera.cli.setup import Session
 from chimera.core.loop_events import LoopEvent, LoopEventType, LoopResult
 from chimera.text import clean
@@ -39,7 +40,8 @@ async def _run(session: Session, task: str, reporter: _Reporter, interrupts: Int
     with interrupts.watching():
         turn = session.agent.send(task)
         try:
-            async for event in turn:
+            async for said in turn:
+                event = scrubbed(said)
                 session.log.see(event)
                 reporter.event(event)
                 if event.type is LoopEventType.RESULT:
@@ -68,8 +70,8 @@ class _Text(_Reporter):
 
     def event(self, event: LoopEvent) -> None:
         self._screen.show(event)
-        if event.type is LoopEventType.RESULT and event.data.output:
-            text = event.data.output
+        text = answer(event.data) if event.type is LoopEventType.RESULT else ""
+        if text:
             _write(clean(text) if sys.stdout.isatty() else text)
 
 

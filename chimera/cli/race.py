@@ -19,6 +19,7 @@ from chimera.cli.interrupts import Interrupts
 from chimera.cli.options import BEST, CodeOptions, Mode, Output
 from chimera.cli.recording import begin_journal
 from chimera.cli.screen import make_console
+from chimera.cli.scrubbing import scrubbed, scrubbed_text
 from chimera.cli.setup import Bench, open_bench
 from chimera.errors import ConfigError, OutsideError
 from chimera.events import EventBus
@@ -173,10 +174,11 @@ class _Teller:
     def see(self, item: LaneEvent) -> None:
         from chimera.assembly.driver import render_event
 
+        event = scrubbed(item.event)
         if self._output is Output.STREAM_JSON:
-            _write({"lane": item.lane, **event_json(item.event, ())})
+            _write({"lane": item.lane, **event_json(event, ())})
         elif self._output is Output.TEXT:
-            text = render_event(item.event)
+            text = render_event(event)
             for line in clean(text or "").strip().splitlines():
                 self._console.print(f"[{self._numbers[item.lane]}] {line}", soft_wrap=True)
 
@@ -219,7 +221,10 @@ def score_table(scores: Iterable[LaneScore], numbers: dict[str, int]) -> Table:
         table.add_row(
             str(numbers[score.name]),
             Text(one_line(score.name, 200)),
-            Text(score.state if score.state != "failed" else one_line(score.reason, 40), _MOOD.get(score.state, "")),
+            Text(
+                score.state if score.state != "failed" else one_line(scrubbed_text(score.reason), 40),
+                _MOOD.get(score.state, ""),
+            ),
             Text(check, {"passed": "green", "failed": "red"}.get(check, "")),
             f"{score.seconds:.1f}s",
             f"{score.input_tokens + score.output_tokens:,}",
@@ -232,7 +237,7 @@ def score_table(scores: Iterable[LaneScore], numbers: dict[str, int]) -> Table:
 
 def _score_json(score: LaneScore) -> dict[str, Any]:
     fields = {name: value for name, value in asdict(score).items() if not name.startswith("_")}
-    return {**fields, "seconds": round(score.seconds, 3), "won": score.won}
+    return {**fields, "reason": scrubbed_text(score.reason), "seconds": round(score.seconds, 3), "won": score.won}
 
 
 def _files(race: Race, lane: str) -> str:

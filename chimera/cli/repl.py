@@ -14,6 +14,7 @@ from chimera.cli.interrupts import Interrupts
 from chimera.cli.live import Remarks, resync_session, watching_plugins
 from chimera.cli.options import CodeOptions, Mode
 from chimera.cli.screen import Screen, make_console
+from chimera.cli.scrubbing import scrubbed, scrubbed_text
 from chimera.cli.setup import Session, open_session
 from chimera.core.loop_events import LoopEventType
 from chimera.errors import ChimeraError
@@ -126,7 +127,8 @@ class Repl:
         with interrupts.watching():
             turn = self._session.agent.send(text)
             try:
-                async for event in turn:
+                async for said in turn:
+                    event = scrubbed(said)
                     self._session.log.see(event)
                     self._screen.show(event)
                     if event.type is LoopEventType.RESULT:
@@ -143,7 +145,7 @@ class Repl:
             try:
                 answer = added[name].handler(rest.strip())
             except Exception as problem:  # a plugin's command must not end the conversation
-                self._screen.note(f"/{name} failed: {type(problem).__name__}: {problem}", "red")
+                self._screen.note(f"/{name} failed: {type(problem).__name__}: {scrubbed_text(str(problem))}", "red")
             else:
                 self._console.print(clean(answer or "done"))
         else:

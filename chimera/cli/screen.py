@@ -18,6 +18,7 @@ __all__ = ["Screen", "make_console", "print_beside"]
 
 _RESULT_LINES = 8
 _HEADLINE = 240
+_LABEL = 60
 _SILENT = frozenset({"think"})
 _MARKS = {"call": "●", "good": "✓", "bad": "✗", "note": "~", "": " "}
 _PLAIN_MARKS = {"call": "*", "good": "+", "bad": "x", "note": "~", "": " "}
@@ -116,7 +117,7 @@ class Screen:
         self._begun.discard(call.id)
         if result.success and call.name in _SILENT:
             return
-        label = "" if self._latest == call.id else f"{call.name}: "
+        label = "" if self._latest == call.id else f"{call.name} {headline(call, _LABEL)}".rstrip() + ": "
         self._latest = None
         if result.success or result.output:
             self._block("", label + (result.output.strip("\n") or "done"), "dim")

@@ -21,8 +21,11 @@ _TICK = 0.05
 _MERCY_SECONDS = 1.0
 _LATE_OUTPUT_SECONDS = 0.1
 _CHUNK = 1 << 16
+# What `kill_all` goes by. It may interrupt any of the changes to these, so each is a single step.
+_starting: list[None] = []
+"""One for each program that is being started, and has no number in `_running` yet."""
 _running: set[int] = set()
-"""The leaders of the sessions that run now. Each change is one step, for `kill_all` may interrupt any of them."""
+"""The leaders of the sessions that run now."""
 
 Cause = Literal["exit", "timeout", "cancelled"]
 
@@ -56,21 +59,12 @@ def run_process(
     """
     reader, writer = os.pipe()
     try:
-        process = subprocess.Popen(
-            argv,
-            cwd=cwd,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=writer,
-            stderr=writer,
-            start_new_session=True,
-        )
+        process = _start(argv, cwd, environment, writer)
     except BaseException:
         os.close(reader)
         raise
     finally:
         os.close(writer)
-    _running.add(process.pid)
     try:
         return _Running(process, reader, limit).follow(timeout, stopped)
     finally:
@@ -82,13 +76,37 @@ def kill_all() -> None:
 
     Takes no lock, so that a signal handler may call it. Whoever waits in `run_process` finds its program killed.
     """
-    leaders, end = set(_running), monotonic() + _MERCY_SECONDS
+    leaders: set[int] = set()
+    end = monotonic() + _MERCY_SECONDS
     while True:
+        starting = bool(_starting)
+        leaders |= _running
         for leader in leaders:
             _signal_session(leader, signal.SIGKILL)
-        if monotonic() >= end or not any(next(_members(leader), None) for leader in leaders):
+        alive = starting or any(next(_members(leader), None) for leader in leaders)
+        if not alive or monotonic() >= end:
             return
         sleep(_TICK / 10)
+
+
+def _start(
+    argv: Sequence[str], cwd: Path, environment: Mapping[str, str] | None, output: int
+) -> subprocess.Popen[bytes]:
+    _starting.append(None)
+    try:
+        process = subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        _running.add(process.pid)
+        return process
+    finally:
+        _starting.pop()
 
 
 class _Running:

@@ -120,6 +120,45 @@ def test_a_run_that_an_interceptor_blocked_fails(tmp_path: Path, capsys: pytest.
     assert json.loads(capsys.readouterr().out)["reason"] == "interceptor_blocked: closed today"
 
 
+LEAKY = """
+from chimera.core import InterceptDecision
+from chimera.plugins import BasePlugin, PluginExtensionRegistry
+
+KEY = "sk-" + "a1B2c3D4" * 3
+
+
+class Leaky(BasePlugin):
+    name = "leaky"
+
+    def register_interceptors(self, registry):
+        PluginExtensionRegistry.register_interceptor("context", self.context)
+        PluginExtensionRegistry.register_interceptor("tool_call", self.call)
+
+    def context(self, messages):
+        if any(message.role == "tool" for message in messages):
+            return InterceptDecision.block("ends with " + KEY)
+        raise ValueError("breaks at " + KEY)
+
+    def call(self, call):
+        return InterceptDecision.block("not with " + KEY)
+"""
+
+
+@pytest.mark.parametrize("loop", [None, "plan-execute"])
+@pytest.mark.parametrize("output", Output)
+def test_no_kind_of_output_holds_the_secrets_of_reasons(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], output: Output, loop: str | None
+) -> None:
+    plugins = tmp_path / ".chimera" / "plugins"
+    plugins.mkdir(parents=True)
+    (plugins / "leaky.py").write_text(LEAKY)
+    assert run(tmp_path, output=output, plugins=("leaky",), loop=loop) == FAILED
+    said = "".join(capsys.readouterr())
+    assert "sk-a1B2" not in said
+    for words in ("ends with [redacted]", "breaks at [redacted]", "not with [redacted]"):
+        assert words in " ".join(said.split())
+
+
 def test_what_no_encoding_can_hold_breaks_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, [{"text": "half \ud83d"}], Output.JSON) == OK
     assert json.loads(capsys.readouterr().out)["text"] == "half \ud83d"
@@ -159,7 +198,7 @@ def test_a_signal_in_the_middle_of_a_turn_ends_it_cleanly(tmp_path: Path, number
     running.process.send_signal(number)
     events = running.end()
     assert running.process.returncode == code
-    assert events[-1]["reason"] == "aborted"
+    assert (events[-1]["reason"], events[-1]["text"]) == ("aborted", "")
     (asked,) = [event for event in events if event["type"] == "assistant"]
     answered = [event["call"]["id"] for event in events if event["type"] == "tool_result"]
     assert answered == [call["id"] for call in asked["tool_calls"]]

@@ -39,7 +39,7 @@ def test_a_failure_shows_what_was_printed_too() -> None:
 
 def test_results_that_do_not_follow_their_call_say_whose_they_are() -> None:
     events = ((USE, CALL), (USE, OTHER), (RESULT, (CALL, ToolResult("one"))), (RESULT, (OTHER, ToolResult("two"))))
-    assert shown(*events) == "● bash ls\n● read_file a.py\n    bash: one\n    read_file: two\n"
+    assert shown(*events) == "● bash ls\n● read_file a.py\n    bash ls: one\n    read_file a.py: two\n"
 
 
 def test_long_results_are_cut_and_the_rest_is_counted() -> None:
