@@ -35,8 +35,8 @@ class ApprovalScreen(ModalScreen[Verdict]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "no", "no"),
         Binding("ctrl+c", "give_up", "cancel the turn", priority=True),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
+        Binding("pageup", "page(-1)", show=False, priority=True),
+        Binding("pagedown", "page(1)", show=False, priority=True),
         *(Binding(key, f"answer('{answer.value}')", show=False) for key, answer in (
             ("y", Answer.ONCE), ("1", Answer.ONCE), ("s", Answer.SESSION), ("2", Answer.SESSION),
             ("p", Answer.PROJECT), ("3", Answer.PROJECT), ("n", Answer.NO), ("4", Answer.NO),

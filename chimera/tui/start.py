@@ -17,7 +17,7 @@ from chimera.tui.racing import Course
 from chimera.tui.state import AppState
 from chimera.types import PendingApproval
 
-__all__ = ["run_race", "run_tui"]
+__all__ = ["is_light", "run_race", "run_tui"]
 
 _TERMINATED = 143
 Ask = Callable[[PendingApproval], None]
@@ -45,7 +45,7 @@ def run_race(opened: Opened, course: Course) -> int:
 
 
 def _run(app: ChimeraApp, opened: Opened) -> int:
-    app.theme = "textual-light" if _is_light(os.environ.get("COLORFGBG", "")) else "textual-dark"
+    app.theme = "textual-light" if is_light(os.environ.get("COLORFGBG", "")) else "textual-dark"
     app.lanes.attach(opened)
     log = _ScreenLog(app)
     logging.getLogger("chimera").addHandler(log)
@@ -73,7 +73,7 @@ class _ScreenLog(logging.Handler):
             self._app.call_later(self._app.say, one_line(record.getMessage(), 500), Tone.WARNING)
 
 
-def _is_light(colours: str) -> bool:
+def is_light(colours: str) -> bool:
     """Tell whether the terminal says that its background is light: `foreground;background`, numbers of colours."""
     background = colours.rpartition(";")[2]
     return background in ("7", "15")

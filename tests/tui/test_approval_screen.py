@@ -228,3 +228,26 @@ async def test_a_new_file_is_shown_against_what_is_there(tmp_path: Path) -> None
         await wait_for(pilot, lambda: at_rest(desk))
     desk.close()
     assert (tmp_path / "a.txt").read_text() == "one\nthree\n"
+
+
+async def test_a_long_call_can_be_read_to_its_end(tmp_path: Path) -> None:
+    command = "\n".join(f"echo {number}" for number in range(60))
+    desk = Desk(tmp_path, [{"tool_calls": [{"name": "bash", "arguments": {"command": command}}]}, "Done."])
+    async with desk.app.run_test(size=SIZE) as pilot:
+        await typed(pilot, "go", "enter")
+        await wait_for(pilot, lambda: asked(desk))
+        scroll = desk.app.screen.query_one("#approval-call")
+        assert scroll.scroll_offset.y == 0
+        for _ in range(20):
+            await pilot.press("pagedown")
+        await wait_for(pilot, lambda: scroll.scroll_offset.y == scroll.max_scroll_y > 20)
+        await pilot.press("pageup")
+        await wait_for(pilot, lambda: scroll.scroll_offset.y < scroll.max_scroll_y)
+        assert "No rule would mean just this call" in str(desk.app.screen.query_one("#approval-rules").render())
+        await pilot.press("s", "p")
+        assert asked(desk)
+        await pilot.press("4")
+        await pilot.press("escape")
+        await wait_for(pilot, lambda: at_rest(desk))
+        assert "the user denied it" in last_request(desk)
+    desk.close()

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from chimera.assembly.settings import load_settings
+from chimera.tui.start import is_light
 from tests.cli.child import Terminal, command, environment, script
 
 PATIENCE = 40.0
@@ -122,6 +123,30 @@ def test_plain_is_line_by_line(tmp_path: Path) -> None:
         terminal.enter("/exit")
         assert terminal.end() == 0
     assert "Ctrl-T" not in terminal.text
+
+
+def test_a_race_on_the_screen_leaves_nothing_behind(tmp_path: Path) -> None:
+    project, races = tmp_path / "shop", tmp_path / "races"
+    project.mkdir()
+    model = script(tmp_path, ["I have done it."])
+    words = ("code", "--models", f"{model},{model}", "--check", "true", "--yolo")
+    with Terminal(*words, cwd=project, CHIMERA_RACE_DIR=str(races)) as terminal:
+        terminal.expect("Ctrl-T decisions")
+        terminal.enter("race")
+        terminal.press("\r")
+        terminal.expect("passed")
+        terminal.expect("/apply does it")
+        assert list(races.glob("race-*"))
+        os.kill(terminal.pid, signal.SIGTERM)
+        assert terminal.end() == 143
+    assert not list(races.glob("race-*"))
+
+
+@pytest.mark.parametrize(
+    ("colours", "light"), [("0;15", True), ("0;7", True), ("15;0", False), ("15;default;0", False), ("", False)]
+)
+def test_a_light_terminal_is_known_by_what_it_says(colours: str, light: bool) -> None:
+    assert is_light(colours) is light
 
 
 def test_warnings_come_into_the_transcript(tmp_path: Path) -> None:
