@@ -22,6 +22,9 @@ __all__ = ["RedactorPlugin"]
 _OWN_KEY = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key"})
 
 
+_IMAGES = ("image", "image_url", "input_image")
+
+
 class RedactorPlugin(BasePlugin):
     """Scrubs secrets out of provider requests, and out of what tools answer.
 
@@ -102,9 +105,10 @@ class RedactorPlugin(BasePlugin):
     def _message(self, message: Message) -> Message:
         content = self._value(message.content)
         calls = tuple(self._call(call) for call in message.tool_calls)
-        blocks = tuple(self._block(block) for block in message.content_blocks)
+        blocks = tuple(block for block in map(self._block, message.content_blocks) if block is not None)
         parts = (content, *calls, *blocks)
-        if _same_items(parts, (message.content, *message.tool_calls, *message.content_blocks)):
+        before = (message.content, *message.tool_calls, *message.content_blocks)
+        if len(parts) == len(before) and _same_items(parts, before):
             return message
         return replace(message, content=content, tool_calls=calls, content_blocks=blocks)
 
@@ -112,11 +116,12 @@ class RedactorPlugin(BasePlugin):
         arguments = self._value(call.arguments)
         return call if arguments is call.arguments else ToolCall(call.id, call.name, arguments)
 
-    def _block(self, block: Mapping[str, Any]) -> Mapping[str, Any]:
-        if "image" in str(block.get("type", "")):
+    def _block(self, block: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Scrub a block. A signed thought is left out when it holds a secret: its signature would no longer fit it."""
+        if block.get("type") in _IMAGES:
             return block
         clean: Mapping[str, Any] = self._value(block)
-        return clean
+        return None if clean is not block and block.get("signature") else clean
 
     def _tools(self, tools: Any) -> Any:
         if tools is None:
