@@ -180,14 +180,14 @@ def _deeper(room: int) -> int:
 
 
 def _thawed(value: Any) -> Any:
-    if type(value) in _ATOMS:
-        return value
     if isinstance(value, dict):
         plain = dict(value)
         for key, item in value.items():
             if type(item) not in _ATOMS:
                 plain[key] = _thawed(item)
         return plain
+    if type(value) in _ATOMS:
+        return value
     if isinstance(value, list):
         return [item if type(item) in _ATOMS else _thawed(item) for item in value]
     if type(value) is tuple:

@@ -90,28 +90,32 @@ class _Batch:
 
     def work(self) -> Generator[Effect, Any, None]:
         run, flows, answers = self.run, self.flows, self.answers
-        vetted: list[tuple[int, VettedCall]] = []
-        for index, flow in enumerate(flows):
+        vetted: list[VettedCall] = []
+        places: list[int] = []
+        for place, flow in enumerate(flows):
             step = _advance(flow, None)
             if type(step) not in _SETTLED:
                 step = yield from _pass_on(flow, step)
-            if isinstance(step, VettedCall):
-                vetted.append((index, step))
+            if type(step) is VettedCall:
+                vetted.append(step)
+                places.append(place)
             else:
-                answers[index] = step
+                answers[place] = step
         if run.notes:
             yield from run.flush()
         if not vetted:
             self.record()
-        for group in _groups(vetted):
+        stop = 0
+        while stop < len(vetted):
             run.check_cancelled()
-            self.started = group[-1][0]
-            results = yield RunVetted([call for _, call in group])
-            for (index, _), result in zip(group, results, strict=True):
-                step = _advance(flows[index], result)
+            start, stop = stop, _end_of_group(vetted, stop)
+            self.started = places[stop - 1]
+            results = yield RunVetted(vetted[start:stop])
+            for place, result in zip(places[start:stop], results, strict=True):
+                step = _advance(flows[place], result)
                 if type(step) not in _SETTLED:
-                    step = yield from _pass_on(flows[index], step)
-                answers[index] = step
+                    step = yield from _pass_on(flows[place], step)
+                answers[place] = step
             self.record()
             if run.notes:
                 yield from run.flush()
@@ -122,10 +126,12 @@ class _Batch:
             answer = self.answers[index]
             if answer is None:
                 return
-            self.context.add(Message("tool", message_text(answer.result), (), self.message.tool_calls[index].id))
-            self.calls.append(answer.call)
-            self.results.append(answer.result)
-            self.refusals += answer.refused
+            call, result = answer.call, answer.result
+            self.context.add(Message("tool", message_text(result), (), call.id))
+            self.calls.append(call)
+            self.results.append(result)
+            if answer.refused:
+                self.refusals += 1
 
     def settle(self) -> None:
         """Close what is still open and answer what is not answered: the run was cut short."""
@@ -183,15 +189,14 @@ def _thrown(flow: ToolFlow, exc: Exception) -> Any:
         return stop.value
 
 
-def _groups(vetted: Sequence[tuple[int, VettedCall]]) -> list[list[tuple[int, VettedCall]]]:
+def _end_of_group(vetted: Sequence[VettedCall], start: int) -> int:
     """Neighbours that are safe side by side form a group; every other call stands alone."""
-    groups: list[list[tuple[int, VettedCall]]] = []
-    previous_safe = False
-    for item in vetted:
-        safe = bool(getattr(item[1].tool, "is_concurrency_safe", False))
-        if safe and previous_safe:
-            groups[-1].append(item)
-        else:
-            groups.append([item])
-        previous_safe = safe
-    return groups
+    end = start + 1
+    if _is_safe(vetted[start]):
+        while end < len(vetted) and _is_safe(vetted[end]):
+            end += 1
+    return end
+
+
+def _is_safe(call: VettedCall) -> bool:
+    return bool(getattr(call.tool, "is_concurrency_safe", False))

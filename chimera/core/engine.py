@@ -170,7 +170,10 @@ def _model_call(run: Run, messages: list[Message], tools: Any, ask: Complete) ->
 
 def _received(run: Run, response: Any) -> Answer:
     answer = normalize(response)
-    _count(run, answer)
+    if answer.usage or run.heard:
+        _count(run, answer)
+    else:
+        run.last_input_tokens = 0
     return answer
 
 

@@ -119,9 +119,9 @@ class ReAct(Loop):
     name = "react"
 
     def program(self, context: Context) -> Program:
-        text = ""
+        text, complete = "", Complete(context)
         for _ in range(self.max_steps):
-            answer: Answer = yield Complete(context)
+            answer: Answer = yield complete
             acted: Acted = yield Act(context, answer)
             done = not acted.calls
             yield FinishStep(acted, done)

@@ -133,13 +133,13 @@ def _watch(event_bus: EventBus | None) -> Watch:
 def _run(
     seam: _Seam, chain: Sequence[Interceptor], value: Any, call: ToolCall | None, watch: Watch
 ) -> tuple[Any, str | None]:
-    ask = seam.ask
+    ask, observe = seam.ask, watch.observe
     frame = Frame(watch.identity, running.get())
     token = running.set(frame)
     try:
         for fn in chain:
             frame.fn = fn
-            started = perf_counter_ns() if watch.observe is not None else 0
+            started = perf_counter_ns() if observe is not None else 0
             judged = value
             try:
                 decision = ask(fn, value, call)
