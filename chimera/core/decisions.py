@@ -140,8 +140,8 @@ def check_interceptor(fn: object, seam: str) -> None:
     if not callable(fn):
         raise TypeError(f"an interceptor of the {seam} seam must be callable, not {name}")
     inner: Any = fn
-    while isinstance(inner, partial):
-        inner = inner.func
+    while isinstance(inner, partial | staticmethod):
+        inner = inner.func if isinstance(inner, partial) else inner.__func__
     call = getattr(inner, "__call__", None)  # noqa: B004 - the method itself is looked at, for objects that are callable
     for candidate in (inner, call):
         if inspect.iscoroutinefunction(candidate) or inspect.isasyncgenfunction(candidate):

@@ -245,6 +245,7 @@ class _AsyncCallable:
         functools.partial(a_coroutine_function),
         _AsyncCallable(),
         functools.partial(_AsyncCallable()),
+        staticmethod(a_coroutine_function),
         _AsyncCallable().method,
         _AsyncCallable().generate,
     ],
