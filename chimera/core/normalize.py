@@ -32,26 +32,32 @@ def normalize(response: Any) -> Answer:
 
     An `Answer` that comes again, changed or not, keeps what is known of calls that cannot run.
     """
-    if not hasattr(response, "content"):
-        _refuse(response)
-    content = response.content
+    given = response if isinstance(response, Response) else _as_response(response)
+    content, usage = given.content, given.usage
     if content is not None and not isinstance(content, str):
         raise TypeError(f"the provider answered with a {type(content).__name__} where text is due")
     calls: tuple[ToolCall, ...] = ()
     problems: dict[str, str] | None = None
-    raw_calls = getattr(response, "tool_calls", None)
-    if raw_calls:
-        calls, problems = _calls(raw_calls, getattr(response, "problems", None) or {})
-    usage = getattr(response, "usage", None)
+    if given.tool_calls:
+        calls, problems = _calls(given.tool_calls, getattr(given, "problems", None) or {})
     return Answer(
         content or "",
         calls,
         usage if type(usage) is dict or isinstance(usage, Mapping) else {},
-        getattr(response, "thinking", "") or "",
-        getattr(response, "finish_reason", None),
-        _blocks(getattr(response, "content_blocks", None)),
+        given.thinking or "",
+        given.finish_reason,
+        _blocks(given.content_blocks) if given.content_blocks else (),
         problems,
     )
+
+
+def _as_response(duck: Any) -> Response:
+    """Return what another kind of object says as a `Response`, whatever its fields hold."""
+    if not hasattr(duck, "content"):
+        _refuse(duck)
+    names = ("content", "tool_calls", "usage", "thinking", "finish_reason", "content_blocks", "problems")
+    said: list[Any] = [getattr(duck, name, None) for name in names]
+    return Answer(*said)
 
 
 def _refuse(response: Any) -> NoReturn:
@@ -61,8 +67,6 @@ def _refuse(response: Any) -> NoReturn:
 
 
 def _blocks(raw: Any) -> tuple[Mapping[str, Any], ...]:
-    if not raw:
-        return ()
     if not isinstance(raw, list | tuple) or not all(isinstance(block, dict) for block in raw):
         raise TypeError("the provider answered with content blocks that are no list of JSON objects")
     return tuple(freeze_json(block) for block in raw)
