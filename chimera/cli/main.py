@@ -69,7 +69,7 @@ def _run() -> None:
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
     except ChimeraError as problem:
-        from chimera.cli.scrubbing import scrubbed_text
+        from chimera.assembly.scrubbing import scrubbed_text
         from chimera.text import clean, lay_out
 
         typer.echo(f"chimera: {lay_out(clean(scrubbed_text(str(problem))))}", err=True)

@@ -8,12 +8,12 @@ import sys
 from abc import ABC, abstractmethod
 from typing import Any
 
+from chimera.assembly.scrubbing import scrubbed
 from chimera.cli.event_json import answer, event_json, result_json
 from chimera.cli.exits import FAILED, OK
 from chimera.cli.interrupts import Interrupts
 from chimera.cli.options import Output
 from chimera.cli.screen import Screen, make_console
-from chimera.cli.scrubbing import scrubbed
 from chimera.cli.setup import Session
 from chimera.core.loop_events import LoopEvent, LoopEventType, LoopResult
 from chimera.text import clean

@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chimera.assembly.scrubbing import scrubbed, scrubbed_text
 from chimera.assembly.settings import RuleLists, Settings
 from chimera.cli.event_json import event_json
 from chimera.cli.exits import FAILED, OK
@@ -19,7 +20,6 @@ from chimera.cli.interrupts import Interrupts
 from chimera.cli.options import BEST, CodeOptions, Mode, Output
 from chimera.cli.recording import begin_journal
 from chimera.cli.screen import make_console
-from chimera.cli.scrubbing import scrubbed, scrubbed_text
 from chimera.cli.setup import Bench, open_bench
 from chimera.errors import ConfigError, OutsideError
 from chimera.events import EventBus

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 
+from chimera.assembly.scrubbing import scrubbed, scrubbed_text
 from chimera.cli.approval import Approver
 from chimera.cli.decisions import decision_table
 from chimera.cli.exits import INTERRUPTED, OK
@@ -14,7 +15,6 @@ from chimera.cli.interrupts import Interrupts
 from chimera.cli.live import Remarks, resync_session, watching_plugins
 from chimera.cli.options import CodeOptions, Mode
 from chimera.cli.screen import Screen, make_console
-from chimera.cli.scrubbing import scrubbed, scrubbed_text
 from chimera.cli.setup import Session, open_session
 from chimera.core.loop_events import LoopEventType
 from chimera.errors import ChimeraError

@@ -8,6 +8,7 @@ from threading import Thread
 from typing import Any
 
 from chimera.assembly.lanes import Lane, LaneSpec, Race, make_room
+from chimera.assembly.scrubbing import scrubbed, scrubbed_text
 from chimera.core.loop_events import LoopEventType
 from chimera.errors import ChimeraError, ConfigError
 from chimera.events import EventBus
@@ -141,12 +142,12 @@ class RacingLanes(Lanes):
         except Exception as problem:  # the person learns of it, and can start another one
             text = str(problem) if isinstance(problem, ChimeraError) else f"{type(problem).__name__}: {problem}"
             for name in race.lanes or [self.state.current]:
-                inbox.put(name if name in self.state.lanes else self.state.current, TurnEnded(text))
+                inbox.put(name if name in self.state.lanes else self.state.current, TurnEnded(scrubbed_text(text)))
 
     async def _watch(self, race: Race) -> None:
         make_room(len(race.lanes))
         async for name, event in race.events():
-            self.state.inbox.put(name, event)
+            self.state.inbox.put(name, scrubbed(event))
             if event.type is LoopEventType.RESULT:
                 self.state.inbox.put(name, TurnEnded())
 

@@ -8,6 +8,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
+from chimera.assembly.scrubbing import scrubbed, scrubbed_text
 from chimera.tui.asking import Asking
 from chimera.tui.inbox import Inbox, TurnEnded
 
@@ -72,7 +73,7 @@ class LaneThread:
                 except asyncio.CancelledError:
                     failure = "interrupted"
                 except Exception as problem:  # the person learns of it, and can go on
-                    failure = f"{type(problem).__name__}: {problem}"
+                    failure = scrubbed_text(f"{type(problem).__name__}: {problem}")
                 finally:
                     self._task = None
                 self._inbox.put(self.name, TurnEnded(failure))
@@ -82,4 +83,4 @@ class LaneThread:
         async with aclosing(self.agent.send(text)) as turn:
             async for event in turn:
                 self._asking.rewrites.see(event)
-                self._inbox.put(self.name, event)
+                self._inbox.put(self.name, scrubbed(event))

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui.desk import Desk, Wait, at_rest, last_request, texts_of, typed, wait_for
+from chimera.core.decisions import InterceptDecision, Interceptors
+from chimera.types import ToolCall
+from tests.tui.desk import CHECK, Desk, Wait, at_rest, last_request, texts_of, typed, wait_for
 
 SIZE = (80, 24)
 
@@ -154,4 +156,24 @@ async def test_what_fails_in_the_lane_is_said_and_one_goes_on(tmp_path: Path) ->
         await typed(pilot, "again", "enter")
         await wait_for(pilot, lambda: at_rest(desk) and desk.app.state.lane.turns == 2)
         assert "● Up again." in texts_of(desk)
+    desk.close()
+
+
+SECRET = "sk-ant-api03-" + "Zk3Qp9Lx7Vb2Nm5T" * 4
+
+
+def quoting(call: ToolCall) -> InterceptDecision | None:
+    return InterceptDecision.block(f"it holds {SECRET}") if call.name == "bash" else None
+
+
+async def test_reasons_and_errors_are_shown_without_what_they_quote(tmp_path: Path) -> None:
+    chains = Interceptors(tool_call=[quoting])
+    desk = Desk(tmp_path, [{"tool_calls": [CHECK]}, {"error": f"the wire said {SECRET}"}], interceptors=chains)
+    async with desk.app.run_test(size=SIZE) as pilot:
+        await typed(pilot, "go", "enter")
+        await wait_for(pilot, lambda: at_rest(desk))
+        shown = " ".join(texts_of(desk))
+        assert "it holds" in shown
+        assert "the wire said" in shown
+        assert "Zk3Qp9Lx7Vb2Nm5T" not in shown + str(desk.app.state.timeline.decisions)
     desk.close()

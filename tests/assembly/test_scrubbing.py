@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from chimera.cli.scrubbing import scrubbed, scrubbed_text
+from chimera.assembly.scrubbing import scrubbed, scrubbed_text
 from chimera.core.loop_events import LoopEvent, LoopEventType, LoopResult
 from chimera.events import InterceptorEvent
 from chimera.types import Message, ToolCall, ToolResult
