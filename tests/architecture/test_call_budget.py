@@ -124,13 +124,13 @@ def calls_per_step(kind: str, make: Callable[[], Interceptors | None], start: in
 @pytest.mark.parametrize(
     ("kind", "make", "budget"),
     [
-        ("sync", no_policy, 188),
-        ("sync", policy, 222),
-        ("sync", packs, 445),
-        ("async", no_policy, 210),
-        ("async", policy, 244),
-        ("agent", no_policy, 286),
-        ("agent", policy, 322),
+        ("sync", no_policy, 172),
+        ("sync", policy, 206),
+        ("sync", packs, 432),
+        ("async", no_policy, 194),
+        ("async", policy, 228),
+        ("agent", no_policy, 279),
+        ("agent", policy, 316),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
