@@ -8,7 +8,7 @@ from typing import Any
 
 from chimera.errors import ToolError
 from chimera.permissions.globs import compiled
-from chimera.tools._files import read_start
+from chimera.tools._files import is_file, read_start
 from chimera.tools._paths import Place
 
 __all__ = ["ALWAYS_HIDDEN", "GITIGNORE", "Rules"]
@@ -37,9 +37,12 @@ class Rules:
 
     def entered(self, folder: Place) -> Rules:
         """Return the rules in `folder`: these, and those of the `.gitignore` in it."""
+        place = folder.inside(GITIGNORE)
+        if not is_file(place):  # none at all, or none that git would heed
+            return self
         try:
-            data = read_start(folder.inside(GITIGNORE), _MAX_RULES_BYTES).data
-        except ToolError:  # there is none, or none that git would heed
+            data = read_start(place, _MAX_RULES_BYTES).data
+        except ToolError:  # it cannot be read, or is gone
             return self
         spec = compiled(data.decode("utf-8", "replace").splitlines())
         return Rules(((len(folder.parts), spec), *self.specs))

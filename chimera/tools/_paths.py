@@ -1,7 +1,8 @@
 """Where tools may go: places inside the project folder, reached without following a symlink on the way.
 
 `Project.locate` settles once where a path really leads. Whatever is opened afterwards is opened folder by folder from
-the root with `O_NOFOLLOW`, so a symlink that appears after the check is an error and no way out.
+the root with `O_NOFOLLOW`, so a symlink that appears after the check is an error and no way out. Whoever goes through
+many folders does so inside `keeping_folders()`, which opens none of them again for what lies in it.
 """
 
 from __future__ import annotations
@@ -10,16 +11,21 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from chimera.errors import ToolError
 
-__all__ = ["Place", "Project", "explained"]
+__all__ = ["MAX_DEPTH", "Place", "Project", "explained", "keeping_folders"]
+
+MAX_DEPTH = 100
+"""How many folders deep a folder may lie that a tool makes."""
 
 _FOLDER = os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _COMPARED_NAMES = 2000
+_KEPT_OPEN = 64
 _REASONS = {
     errno.EACCES: "permission denied",
     errno.EPERM: "permission denied",
@@ -64,7 +70,8 @@ class Place:
     def parent(self, made: list[Place] | None = None) -> Iterator[int]:
         """Open the folder that holds this place and give its descriptor.
 
-        With a list in `made`, missing folders are created and noted there, the outermost first.
+        With a list in `made`, missing folders are created and noted there, the outermost first; `ToolError` is raised
+        where they would lie too deep.
         """
         with _opened(self.above(), made) as descriptor:
             yield descriptor
@@ -120,7 +127,64 @@ def explained(doing: str, place: Place) -> Iterator[None]:
 
 
 @contextmanager
+def keeping_folders() -> Iterator[None]:
+    """Keep the folders open that lead to the one that was used last, for this thread and inside the block.
+
+    Going through a tree in order takes time in proportion to its size then, however deep it is.
+    """
+    kept = _Kept()
+    token = _kept.set(kept)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+        kept.close()
+
+
+class _Kept:
+    """The folders on the way to `_parts`, of which the innermost are open, each with its depth."""
+
+    def __init__(self) -> None:
+        self._root: Path | None = None
+        self._parts: tuple[str, ...] = ()
+        self._open: list[tuple[int, int]] = []
+
+    def descriptor(self, place: Place) -> int:
+        """Open a folder; the descriptor is good until the next one is asked for."""
+        self.close(_shared(self._parts, place.parts) if place.root == self._root else -1)
+        self._root, self._parts = place.root, place.parts
+        if not self._open:
+            self._open.append((0, os.open(place.root, os.O_RDONLY | os.O_CLOEXEC)))
+        for depth in range(self._open[-1][0], len(place.parts)):
+            inner = os.open(place.parts[depth], _FOLDER, dir_fd=self._open[-1][1])
+            self._open.append((depth + 1, inner))
+            if len(self._open) > _KEPT_OPEN:
+                os.close(self._open.pop(0)[1])
+        return self._open[-1][1]
+
+    def close(self, depth: int = -1) -> None:
+        """Close what is deeper than `depth`, by default everything."""
+        while self._open and self._open[-1][0] > depth:
+            os.close(self._open.pop()[1])
+
+
+_kept: ContextVar[_Kept | None] = ContextVar("kept", default=None)
+
+
+def _shared(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+    """Return how many parts at their beginning two paths have in common."""
+    length = min(len(one), len(other))
+    if one[:length] == other[:length]:
+        return length
+    return next(index for index in range(length) if one[index] != other[index])
+
+
+@contextmanager
 def _opened(place: Place, made: list[Place] | None) -> Iterator[int]:
+    kept = _kept.get()
+    if kept is not None and made is None:
+        yield kept.descriptor(place)
+        return
     descriptor = os.open(place.root, os.O_RDONLY | os.O_CLOEXEC)
     try:
         for depth, part in enumerate(place.parts, 1):
@@ -134,10 +198,20 @@ def _opened(place: Place, made: list[Place] | None) -> Iterator[int]:
 
 def _enter(descriptor: int, part: str, place: Place, made: list[Place] | None) -> int:
     if made is not None:
+        _require_shallow(descriptor, part, place)
         with suppress(FileExistsError):  # it is opened next, whoever made it
             os.mkdir(part, dir_fd=descriptor)
             made.append(place)
     return os.open(part, _FOLDER, dir_fd=descriptor)
+
+
+def _require_shallow(descriptor: int, part: str, place: Place) -> None:
+    if len(place.parts) <= MAX_DEPTH:
+        return
+    try:
+        os.stat(part, dir_fd=descriptor, follow_symlinks=False)
+    except FileNotFoundError:
+        raise ToolError(f"no folder is made more than {MAX_DEPTH} folders deep; use a shorter path") from None
 
 
 def _reason(error: OSError | RuntimeError) -> str:

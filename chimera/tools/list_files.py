@@ -7,7 +7,7 @@ from typing import Any
 
 from chimera.core.tool import ToolEnv
 from chimera.tools._base import OUTPUT_CHARS, ProjectTool, object_schema
-from chimera.tools._paths import Project
+from chimera.tools._paths import Project, keeping_folders
 from chimera.tools._walk import Entry, glob_filter, walk
 from chimera.types import ToolResult
 
@@ -51,7 +51,8 @@ class ListFilesTool(ProjectTool):
         wanted = glob_filter(args.get("pattern"), start)
         entries = (entry for entry in walk(start, env, depth=args.get("depth")) if wanted(entry.place))
         limit = args.get("limit", _DEFAULT_LIMIT)
-        lines = [_line(entry) for entry in islice(entries, limit + 1)]
+        with keeping_folders():
+            lines = [_line(entry) for entry in islice(entries, limit + 1)]
         shown = _fitting(lines[:limit])
         more = len(lines) > len(shown)
         metadata = {"entries": len(shown), "complete": not more}

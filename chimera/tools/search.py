@@ -11,7 +11,7 @@ from chimera.core.tool import ToolEnv
 from chimera.errors import ToolError
 from chimera.tools._base import OUTPUT_CHARS, ProjectTool, object_schema
 from chimera.tools._files import is_file, size_text
-from chimera.tools._paths import Place, Project
+from chimera.tools._paths import Place, Project, keeping_folders
 from chimera.tools._regex import Hit, RegexProcess, RegexTimeout
 from chimera.tools._text import load_text
 from chimera.tools._walk import glob_filter, require_going_on, walk
@@ -64,9 +64,11 @@ class SearchTool(ProjectTool):
         found = _Found(args.get("limit", _DEFAULT_LIMIT))
         check = partial(require_going_on, env)
         error = None
-        with RegexProcess(
-            args["pattern"], ignore_case=args.get("ignore_case", False), seconds=self.seconds, check=check
-        ) as regex:
+        ignore_case = args.get("ignore_case", False)
+        with (
+            RegexProcess(args["pattern"], ignore_case=ignore_case, seconds=self.seconds, check=check) as regex,
+            keeping_folders(),
+        ):
             try:
                 for place in _files(start, args.get("glob"), env):
                     if not found.search(place, regex):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from chimera.tools import (
     SearchTool,
     WriteFileTool,
 )
-from chimera.tools._paths import Place, Project, explained
+from chimera.tools._paths import MAX_DEPTH, Place, Project, explained, keeping_folders
 from tests.tools.support import Env, failure, output, tree
 
 SECRET = "the secret\n"
@@ -296,3 +297,69 @@ def test_located_places_are_inside(tmp_path_factory: pytest.TempPathFactory, par
     assert real.is_relative_to(project.resolve())
     assert project.resolve().joinpath(*place.parts) == real
     assert ".." not in place.parts
+
+
+def comb(root: Path, depth: int) -> list[tuple[str, ...]]:
+    """Make folders in folders, each with one more folder and a file in it, and return the parts of all folders."""
+    parts: tuple[str, ...] = ()
+    found = [parts]
+    for _ in range(depth):
+        parts = (*parts, "x")
+        root.joinpath(*parts).mkdir()
+        root.joinpath(*parts, "y").mkdir()
+        root.joinpath(*parts, "f").write_text("found\n")
+        found += [parts, (*parts, "y")]
+    return found
+
+
+def open_files() -> int:
+    return sum(1 for _ in Path("/dev/fd").iterdir())
+
+
+def test_folders_that_are_kept_open_are_those_that_are_asked_for(tmp_path: Path) -> None:
+    folders = comb(tmp_path, 150)
+    before = open_files()
+    for order in (folders, folders[::-1], random.Random(1).sample(folders, len(folders))):
+        with keeping_folders():
+            for parts in order:
+                with Place(tmp_path, parts).folder() as descriptor:
+                    assert os.path.samestat(os.fstat(descriptor), tmp_path.joinpath(*parts).stat())
+                with pytest.raises(FileNotFoundError), Place(tmp_path, (*parts, "none")).folder():
+                    pass
+            assert open_files() < before + 70
+    assert open_files() == before
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"), [(ListFilesTool, {"limit": 2000}), (SearchTool, {"pattern": "found", "limit": 1000})]
+)
+def test_going_through_deep_folders_opens_each_a_few_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: type[BaseTool], args: dict[str, Any]
+) -> None:
+    folders = comb(tmp_path, 150)
+    opened: list[object] = []
+    real = os.open
+
+    def counting(*words: Any, **more: Any) -> int:
+        opened.append(words[0])
+        return real(*words, **more)
+
+    monkeypatch.setattr(os, "open", counting)
+    result = tool(tmp_path).execute(args)  # type: ignore[call-arg]
+    assert result.output.count("/f") == 150
+    assert len(opened) < 6 * len(folders)
+
+
+@pytest.mark.parametrize("name", ["WriteFileTool", "ApplyPatchTool"])
+def test_no_folder_is_made_too_deep(tmp_path: Path, name: str) -> None:
+    def create(path: str) -> str | None:
+        if name == "WriteFileTool":
+            return WriteFileTool(tmp_path).execute({"path": path, "content": "x\n"}).error
+        patch = f"*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch"
+        return ApplyPatchTool(tmp_path).execute({"patch": patch}).error
+
+    assert "no folder is made more than 100 folders deep" in str(create("x/" * (MAX_DEPTH + 1) + "f"))
+    assert tree(tmp_path) == {}
+    assert create("x/" * MAX_DEPTH + "f") is None
+    (tmp_path.joinpath(*["x"] * MAX_DEPTH) / "there").mkdir()
+    assert create("x/" * MAX_DEPTH + "there/f") is None
