@@ -32,7 +32,6 @@ class Site:
 # Places that reach for such a method without running a model or a tool past the drivers. Every entry says why.
 # The list may shrink; an entry that nothing matches any more fails the test.
 ALLOWED: dict[Site, str] = {
-    Site("chimera/cli/doctor.py", "_answer", "complete"): "a probe that says hello; no run, no conversation, no tools",
     Site("chimera/core/tool.py", "BaseTool.execute", "async_execute"): "a tool's own other half",
     Site("chimera/core/tool.py", "BaseTool.async_execute", "execute"): "a tool's own other half",
     Site("chimera/providers/base.py", "Provider.stream", "complete"): "a provider's default, built on its own method",

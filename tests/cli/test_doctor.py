@@ -52,6 +52,7 @@ def test_with_a_key_it_is_ready_once_the_model_has_answered(
     assert asked.json["max_tokens"] == 1
     text = capsys.readouterr().out
     assert "ok       model's answer" in text
+    assert "asked for was one token" in " ".join(text.split())
     assert "Ready: start with `chimera code`." in text
     assert "ANTHROPIC_API_KEY set" in text
     assert SECRET not in text
@@ -114,7 +115,48 @@ def test_every_fault_of_the_settings_is_a_line(tmp_path: Path, capsys: pytest.Ca
     assert run_doctor(tmp_path) == USAGE
     text = capsys.readouterr().out
     assert text.count("wrong    settings") == 2
+    assert text.rstrip().endswith("Not ready: settings.")
     assert "did you mean 'model'?" in " ".join(text.split())
+
+
+BRINGER = """
+from chimera.core import tool
+from chimera.plugins import BasePlugin
+
+@tool
+def deploy(target: str) -> str:
+    "Deploy."
+    return target
+
+class Bringer(BasePlugin):
+    name = "bringer"
+    def register_tools(self, registry):
+        registry.register_tool(deploy)
+"""
+
+
+def test_a_rule_for_a_tool_that_nobody_brings_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = configure(
+        tmp_path,
+        'model = "faux"\n[permissions]\ndeny = ["deploy", "deplyo", "Bash(rm:*)", "WebFetch"]\nallow = ["shpi"]\n'
+        "[plugins.bringer]\n",
+    )
+    (path.parent / "plugins").mkdir()
+    (path.parent / "plugins" / "bringer.py").write_text(BRINGER)
+    warned = [finding for finding in examine(tmp_path, offline=True) if finding.state == "warning"]
+    assert [finding.subject for finding in warned] == ["deny rule", "allow rule"]
+    assert "'deplyo'" in warned[0].text
+    assert "the nearest is 'deploy'" in warned[0].text
+    assert warned[0].text.startswith(str(path))
+    assert run_doctor(tmp_path, offline=True) == OK  # a plugin of the command line may bring it
+    assert capsys.readouterr().out.rstrip().endswith("Ready: start with `chimera code`.")
+
+
+def test_what_is_missing_for_the_full_screen_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert found(tmp_path)["full screen"].state == "ok"
+    monkeypatch.setattr("chimera.cli.doctor.find_spec", lambda name: None)
+    assert found(tmp_path)["full screen"].state == "none"
+    assert "chimera-harness[tui]" in found(tmp_path)["full screen"].text
 
 
 def test_a_plugin_that_cannot_be_loaded_is_wrong(tmp_path: Path) -> None:
