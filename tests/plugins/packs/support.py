@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from chimera.core.identity import RunIdentity, running
+from chimera.core.identity import Frame, RunIdentity, running
 from chimera.core.interception import (
     Interceptors,
     ProviderRequest,
@@ -23,7 +23,7 @@ __all__ = ["Seams", "in_conversation"]
 @contextmanager
 def in_conversation(name: str) -> Iterator[None]:
     """Be inside a run of the conversation `name`, as an interceptor sees it."""
-    token = running.set(RunIdentity(f"run-{name}", name))
+    token = running.set(Frame(RunIdentity(f"run-{name}", name), None))
     try:
         yield
     finally:
