@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -15,7 +16,7 @@ from chimera.plugins.base import BasePlugin
 from chimera.plugins.content import Content
 from chimera.plugins.fresh import attribute
 from chimera.plugins.ledger import Owner
-from chimera.plugins.sources import Source
+from chimera.plugins.sources import FileSource, Source
 
 __all__ = ["Loaded", "check_importable", "made_again", "make", "name_of", "remake"]
 
@@ -53,10 +54,21 @@ def make(source: Source, options: dict[str, Any]) -> BasePlugin:
     if not callable(target):
         raise PluginError(f"{source.place} holds {type(target).__name__}, which is no plugin and makes none")
     _check_options(target, options, source.place)
-    plugin = target(**options)
+    plugin = _called(target, options, source)
     if not isinstance(plugin, BasePlugin):
         raise PluginError(f"{source.place} makes {type(plugin).__name__}, which is no BasePlugin")
     return plugin
+
+
+def _called(target: Callable[..., Any], options: dict[str, Any], source: Source) -> Any:
+    """Call `target`. What a package says of the values of its options is told without the place in its source: whoever
+    wrote the options did not write that."""
+    try:
+        return target(**options)
+    except (TypeError, ValueError, re.error) as problem:
+        if not options or isinstance(source, FileSource):
+            raise
+        raise PluginError(f"{source.place} refuses its options ({', '.join(options)}): {problem}") from problem
 
 
 def remake(loaded: Loaded) -> BasePlugin:

@@ -137,7 +137,14 @@ def _same_host(one: str, other: str) -> bool:
 def _faux(path: str) -> Provider:
     from chimera.providers.faux import FauxProvider
 
-    return FauxProvider(_read_script(Path(path).expanduser()) if path else None)
+    if not path:
+        return FauxProvider()
+    file = Path(path).expanduser()
+    script = _read_script(file)
+    try:
+        return FauxProvider(script)
+    except ConfigError as problem:
+        raise ConfigError(f"{file}: {problem}") from problem
 
 
 def _read_script(path: Path) -> Any:

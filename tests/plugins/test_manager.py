@@ -58,6 +58,23 @@ def test_the_packs_are_discovered_and_loaded_by_name_with_options() -> None:
     manager.load("redactor", pattern="acme-[0-9]+", replacement="***")
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("plan-gate", {"scope": 3}, "refuses its options (scope): scope is 'conversation' or 'process', not 3"),
+        ("redactor", {"pattern": "("}, "refuses its options (pattern): missing ), unterminated subpattern"),
+        ("redactor", {"pattern": 3}, "refuses its options (pattern): "),
+    ],
+)
+def test_a_wrong_value_of_an_option_is_told_without_a_place_in_the_pack(
+    name: str, options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(PluginError) as caught:
+        PluginManager().load(name, **options)
+    assert said in str(caught.value)
+    assert ".py" not in str(caught.value)
+
+
 def test_loading_all_loads_what_is_not_loaded_yet() -> None:
     manager = PluginManager()
     manager.load("redactor", pattern="mine")

@@ -194,5 +194,6 @@ def test_a_bad_script_file(tmp_path: Path, content: str | None, said: str) -> No
     path = tmp_path / "script.json"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=said) as caught:
         make(f"faux:{path}")
+    assert str(path) in str(caught.value)
