@@ -101,9 +101,9 @@ def rows() -> Iterator[Row]:
             "85 %" if most else "",
             share >= 0.85 if most else None,
         )
-        yield Row(
-            f"{lanes} conversations, processor time a step", f"{found.step:.0f} µs (only waiting: {floor.step:.0f})"
-        )
+        if lanes >= 100:  # with fewer, it is the watch over the lag that is measured
+            used = f"{found.step:.0f} µs (only waiting: {floor.step:.0f})"
+            yield Row(f"{lanes} conversations, processor time a step", used)
         yield Row(
             f"{lanes} conversations, lag of the event loop (p99)",
             f"{found.lag:.1f} ms (only waiting: {floor.lag:.1f})",
