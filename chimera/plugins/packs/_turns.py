@@ -35,7 +35,8 @@ class UserTurns:
     def _has_new(self, messages: Sequence[Message]) -> bool:
         landmark = self._in_place(messages) or self._moved(messages) or self._copied(messages)
         if landmark is None:
-            return bool(_users(messages))
+            everything = 0 < self._length == len(self._end) < len(messages)  # is remembered, and more has come
+            return not _all_among(_users(messages), _users(self._end) if everything else ())
         place, index = landmark
         return not _all_among(_users(messages[index + 1 :]), _users(self._end[place + 1 :]))
 

@@ -155,6 +155,15 @@ def test_the_same_list_once_more_holds_nothing_new_however_much_the_user_has_sai
     assert turns.look([*history, Message.user("more")]) is True
 
 
+def test_a_reminder_that_follows_the_first_answer_too_is_nothing_new() -> None:
+    """Another interceptor appends it to every list, also to the very first one."""
+    turns, reminder, go = UserTurns(), Message.user("be brief"), Message.user("go")
+    assert turns.look([SYSTEM, go, reminder]) is True
+    assert turns.look([SYSTEM, go, *work(1), reminder]) is False
+    assert turns.look([SYSTEM, go, *work(2), reminder]) is False
+    assert turns.look([SYSTEM, go, *work(2), Message.user("go"), reminder]) is True
+
+
 EVENTS = st.lists(st.sampled_from(["user", "same", "work", "system", "call"]), max_size=30)
 
 
