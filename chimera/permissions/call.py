@@ -11,19 +11,11 @@ from chimera.permissions.families import COMMANDS, FILE_CHANGING
 from chimera.permissions.match import Match
 from chimera.permissions.paths import PathPattern, places
 from chimera.permissions.rule import Rule
-from chimera.permissions.uses import (
-    DEVICES,
-    folders,
-    globbed,
-    reaches,
-    read_paths,
-    shell_reads,
-    shell_writes,
-    tool_paths,
-)
+from chimera.permissions.uses import read_paths, searched, tool_paths
 
 if TYPE_CHECKING:
     from chimera.permissions.shell import ShellText
+    from chimera.permissions.shell_files import ShellFiles
 
 __all__ = ["Call", "allowing"]
 
@@ -46,6 +38,13 @@ class Call:
 
         command = self.args.get("command")
         return read_shell(command) if isinstance(command, str) else None
+
+    @cached_property
+    def files(self) -> ShellFiles | None:
+        """The files that the call's commands use; None when it has none."""
+        from chimera.permissions.shell_files import ShellFiles
+
+        return None if self.shell is None else ShellFiles(self.shell, self.root)
 
     @cached_property
     def paths(self) -> tuple[str, ...] | None:
@@ -91,27 +90,17 @@ class Call:
 
     def _meets_below(self, pattern: PathPattern, paths: tuple[str, ...]) -> tuple[Match, str]:
         for place in sorted(place for path in paths for place in self._places(path) or ()):
-            hit = reaches(place, pattern, self.args.get("glob"))
+            hit = searched(place, pattern, self.args.get("glob"))
             if hit is not None:
                 return Match.MAYBE, f"it would read {hit}; name a narrower path or glob"
         return _NO
 
     def _meets_use(self, rule: Rule) -> tuple[Match, str]:
         """Judge what a shell text does to files by a rule for file tools."""
-        if self.shell is None:
+        files = self.files
+        if files is None:
             return _NO
-        if rule.family in _EDITING:
-            used = list(shell_writes(self.shell))
-        elif rule.whole:
-            used = [word.text for word in self.shell.reads]
-        else:
-            used = list(shell_reads(self.shell))
-        if rule.path is None:
-            return _YES if used else _NO
-        bases = folders(self.shell, self.root)
-        paths = dict.fromkeys(path for word in used for path in globbed(word, bases))
-        matches = any(rule.path.forbids(self._places(path, bases) or ()) for path in paths)
-        return _YES if matches else _NO
+        return files.changing(rule.path) if rule.family in _EDITING else files.reading(rule.path)
 
     def _places(self, path: str, bases: Iterable[Path] | None = None) -> frozenset[str] | None:
         try:
@@ -141,12 +130,13 @@ def allowing(rules: Sequence[Rule], call: Call) -> list[Rule]:
 
 def _allowing_commands(naming: list[Rule], rules: Iterable[Rule], call: Call) -> Iterator[Rule]:
     from chimera.permissions.shell.patterns import covering
+    from chimera.permissions.shell_uses import DEVICES
 
     used = covering([rule.shell for rule in naming if rule.shell is not None], call.shell) if call.shell else []
-    if call.shell is None or not used:
+    if call.shell is None or call.files is None or not used:
         return
     editing = [rule for rule in rules if rule.family in _EDITING]
-    bases = folders(call.shell, call.root)
+    bases = call.files.bases
     targets = [word for word in call.shell.writes if word.text not in DEVICES]
     found = [call.permitting(editing, word.text, bases) if word.exact else None for word in targets]
     if all(found):

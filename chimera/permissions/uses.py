@@ -4,45 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from glob import iglob
-from itertools import islice
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from chimera.permissions.globs import file_filter
-from chimera.permissions.paths import PathPattern, expanded
+from chimera.permissions.paths import PathPattern
 
-if TYPE_CHECKING:
-    from chimera.permissions.shell import Command, ShellText
-
-__all__ = [
-    "DEVICES",
-    "folders",
-    "globbed",
-    "patch_paths",
-    "reaches",
-    "read_paths",
-    "shell_reads",
-    "shell_writes",
-    "tool_paths",
-]
+__all__ = ["MAX_ENTRIES", "meets_below", "patch_paths", "reaches", "read_paths", "searched", "tool_paths"]
 
 MAX_ENTRIES = 20_000  # looked at below a folder before it counts as reaching everything
-_MAX_FOLDERS = 16
-_MAX_MATCHES = 1_000
-_WILDCARD = re.compile(r"[*?\[]")
 _ENVELOPE = re.compile(r"\*\*\* ((?:Add|Update|Delete) File|Move to): (.*)")
 _RENAME = re.compile(r"rename (from|to) (.*)")
 _SAME_NAME = re.compile(r"diff --git a/(.+) b/\1\Z")
 _NOWHERE = "/dev/null"
 _Role = Literal["source", "made", "header"]
-DEVICES = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"})
-_SILENT = frozenset({"echo", "printf", ":", "true", "false", "test", "[", "export"})
-_REMOVING = frozenset({"rm", "rmdir", "unlink", "shred", "touch", "truncate", "mkdir", "chmod", "chown", "chgrp"})
-_WRITING = _REMOVING | {"tee", "mv", "dd", "patch"}
-_COPYING = frozenset({"cp", "ln", "install", "rsync", "scp"})
-_IN_PLACE = frozenset({"sed", "gsed", "perl", "ruby"})
 
 
 def tool_paths(tool_name: str, args: Mapping[str, Any]) -> tuple[str, ...] | None:
@@ -106,87 +82,26 @@ def _pair(old: str, new: str) -> tuple[str, str]:
     return old, new
 
 
-def folders(text: ShellText, root: Path) -> tuple[Path, ...]:
-    """Return the folders that relative paths in a shell text may start from: the root, and those that it enters.
-
-    A folder that the text does not tell stands as the root of the file system.
-    """
-    found = [root]
-    for command in text.all():
-        if command.words[0].text in ("cd", "pushd") and len(found) < _MAX_FOLDERS:
-            target = command.words[-1] if len(command.words) > 1 else None
-            if target is None:
-                found.append(Path.home())
-            elif not target.exact or target.text.startswith(("-", "+")) or "\0" in target.text:
-                found.append(Path("/"))
-            else:
-                found += [folder / expanded(target.text) for folder in tuple(found)]
-    return tuple(dict.fromkeys(found))
+def searched(start: str, pattern: PathPattern, glob: object = None) -> str | None:
+    """Return a file below `start` that the search tool would read and `pattern` matches, None when there is none."""
+    wanted = file_filter(glob).match_file if isinstance(glob, str) else _any
+    return reaches(start, pattern, wanted=wanted, hidden=(".git",))
 
 
-def globbed(path: str, bases: Iterable[Path]) -> Iterator[str]:
-    """Yield `path`, and, when it holds wildcards, the files that they stand for now, seen from each base."""
-    yield path
-    if _WILDCARD.search(path) and "\0" not in path:
-        for base in bases:
-            matches = iglob(expanded(path), root_dir=base)  # noqa: PTH207 - as in a shell, * passes over hidden files
-            yield from (str(base / match) for match in islice(matches, _MAX_MATCHES))
-
-
-def shell_writes(text: ShellText) -> Iterator[str]:
-    """Yield the files that a shell text writes to: by redirection, and as arguments of well-known programs."""
-    yield from (word.text for word in text.writes if word.text not in DEVICES)
-    for command in text.all():
-        yield from _written(command)
-
-
-def shell_reads(text: ShellText) -> Iterator[str]:
-    """Yield what a shell text may read: files that are redirected in, and every argument that may be a file."""
-    yield from (word.text for word in text.reads)
-    for command in text.all():
-        if _program(command) not in _SILENT | _REMOVING:
-            yield from _arguments(command)
-
-
-def _written(command: Command) -> Iterator[str]:
-    program = _program(command)
-    if program in _WRITING or (program in _IN_PLACE and any("i" in word.text[:4] for word in _options(command))):
-        yield from _arguments(command)
-    elif program in _COPYING:
-        yield from list(_arguments(command))[-1:]
-        yield from (word.text.partition("=")[2] for word in _options(command) if "=" in word.text)
-
-
-def _program(command: Command) -> str:
-    return command.words[0].text.rsplit("/", 1)[-1]
-
-
-def _options(command: Command) -> Sequence[Any]:
-    return [word for word in command.words[1:] if word.text.startswith("-")]
-
-
-def _arguments(command: Command) -> Iterator[str]:
-    """Yield operands, the values in `--name=value` and `of=value`, and what stands behind the @ of `@file`."""
-    for word in command.words[1:]:
-        name, equals, value = word.text.partition("=")
-        if equals and re.fullmatch(r"-{0,2}[\w-]+", name):
-            yield value
-        if not word.text.startswith("-"):
-            yield word.text.removeprefix("@")
-
-
-def reaches(start: str, pattern: PathPattern, glob: object = None) -> str | None:
+def reaches(
+    start: str, pattern: PathPattern, *, wanted: Callable[[str], object], hidden: Collection[str]
+) -> str | None:
     """Return a file below the folder `start` that `pattern` matches, None when there is none.
 
-    Counts as found after many entries. A `glob` leaves out the files that the tool leaves out for it.
+    Counts as found after many entries. Only files count that are `wanted`, by their path seen from `start`, and in no
+    folder with a `hidden` name.
     """
     budget = MAX_ENTRIES
-    wanted = file_filter(glob).match_file if isinstance(glob, str) else _any
-    for place in sorted({_meeting(start, spot) for spot in pattern.spots} - {""}):
+    for place in sorted({meets_below(start, spot) for spot in pattern.spots} - {""}):
         if Path(place).is_file() and pattern.forbids((place,)) and wanted(os.path.relpath(place, start)):
             return place
         for folder, subfolders, files in os.walk(place):
-            subfolders[:] = [name for name in subfolders if name != ".git"]
+            subfolders[:] = [name for name in subfolders if name not in hidden]
             budget -= len(files) + len(subfolders) + 1
             if budget < 0:
                 return f"some file below {start}"
@@ -198,7 +113,7 @@ def reaches(start: str, pattern: PathPattern, glob: object = None) -> str | None
     return None
 
 
-def _meeting(start: str, spot: str) -> str:
+def meets_below(start: str, spot: str) -> str:
     """Return the deeper of two folders when one is inside the other; empty otherwise."""
     if spot == start or spot.startswith(start.rstrip("/") + "/"):
         return spot

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from chimera.permissions.globs import compiled, expand_braces, file_filter
 from chimera.permissions.paths import parse_path_pattern
-from chimera.permissions.uses import reaches
+from chimera.permissions.uses import searched
 from chimera.tools._paths import Project
 from chimera.tools._walk import glob_filter, walk
 
@@ -73,5 +73,5 @@ def test_what_a_glob_lets_the_tool_see_is_seen_by_the_rules(project: Path, glob:
     place = Project(project).locate(start)
     wanted, pattern = glob_filter(glob, place), parse_path_pattern(rule, project)
     files = [str(project / str(entry.place)) for entry in walk(place) if entry.kind == "file" and wanted(entry.place)]
-    found = reaches(str(project / start), pattern, glob)
+    found = searched(str(project / start), pattern, glob)
     assert (found is not None) == pattern.forbids(files)

@@ -161,7 +161,7 @@ def test_an_allowed_command_writes_only_where_edits_are_allowed(tmp_path: Path) 
         ("Read(.env)", "echo .env", ALLOW),
         ("Read", "ls x", ALLOW),
         ("Read", "wc < x", DENY),
-        ("Read(.env)", "cat '\0'", ALLOW),
+        ("Read(.env)", "cat '\0'", ASK),
     ],
 )
 def test_file_rules_see_what_a_shell_text_plainly_does_to_files(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise, takewhile
 from os.path import normpath
+from typing import Literal
 
 from chimera.permissions.shell.environment import DECLARING, note_assignments, note_evaluation, note_script
-from chimera.permissions.shell.findings import Findings, Handed, Heredoc, Simple, Word
+from chimera.permissions.shell.findings import Findings, Handed, Heredoc, Piece, Simple, Word
 from chimera.permissions.shell.parser import MAX_DEPTH, read_commands
 from chimera.permissions.shell.starting import GIT, GIT_OPTIONS, STARTING, command_of_setting, option_values
 from chimera.permissions.shell.wrappers import SHELLS, WRAPPERS, Wrapper, basename, option_end
@@ -46,6 +47,7 @@ class ShellText:
     """What a text runs, as far as the text tells.
 
     `writes` and `reads` are the files that redirections name, `handed` what programs get besides their words. With
+    `functions` are defined in it; `variables` are what it sets, None for a value that is not known. With
     `doubts` the text may run more than `commands`; with `taints` a command may do something else than its words say.
     """
 
@@ -55,6 +57,8 @@ class ShellText:
     doubts: tuple[str, ...] = ()
     taints: tuple[str, ...] = ()
     handed: tuple[Handed, ...] = ()
+    functions: tuple[str, ...] = ()
+    variables: Mapping[str, tuple[Word | None, ...]] = field(default_factory=dict)
 
     def all(self) -> Iterator[Command]:
         """Yield every command, the inner ones included."""
@@ -72,8 +76,16 @@ def read_shell(text: str) -> ShellText:
             found.doubts.append("it evaluates variables as arithmetic, and quoted text in it could be code")
     if _runs_what_it_writes(commands, found):
         found.doubts.append("it runs a file that it writes")
-    lists = (found.writes, found.reads, found.doubts, found.taints, found.handed)
-    return ShellText(commands, *map(tuple, lists))  # type: ignore[arg-type]
+    return ShellText(
+        commands,
+        tuple(found.writes),
+        tuple(found.reads),
+        tuple(found.doubts),
+        tuple(found.taints),
+        tuple(found.handed),
+        tuple(found.functions),
+        {name: tuple(values) for name, values in found.variables.items()},
+    )
 
 
 def _runs_what_it_writes(commands: Iterable[Command], found: Findings) -> bool:
@@ -93,6 +105,9 @@ def _read(text: str, found: Findings, depth: int) -> tuple[Command, ...]:
     found.taints += inside.taints
     found.handed += inside.handed
     found.scripts += inside.scripts
+    found.functions += inside.functions
+    for name, values in inside.variables.items():
+        found.assign(name, *values)
     found.quoted_code |= inside.quoted_code
     found.computes |= inside.computes
     return tuple(commands)
@@ -266,7 +281,7 @@ class _Unwrapper:
         for index, word in enumerate(words):
             if word.text in starters and index + 1 < len(words):
                 first = first or index + 1
-                inner.append(self._follow(_placeholders(_until_end(words[index + 1 :]), "{"), level + 1))
+                inner.append(self._follow(_placeholders(_until_end(words[index + 1 :]), "{", "found"), level + 1))
         if any(word.splits for word in words[1:]):
             self._doubt(f"what {words[0].text} runs is known only when it runs")
         return replace(plain, inner=tuple(inner), inner_at=first if len(inner) == 1 else None)
@@ -326,9 +341,16 @@ def _settings(words: tuple[Word, ...]) -> list[Word]:
     return [value for option, value in pairwise(words) if option.text == "-c"]
 
 
-def _placeholders(words: Iterable[Word], marks: Iterable[str]) -> tuple[Word, ...]:
+def _placeholders(
+    words: Iterable[Word], marks: Iterable[str], kind: Literal["found", "unknown"] = "unknown"
+) -> tuple[Word, ...]:
     """Mark the words as unknown in which something is put in the place of a mark when the command runs."""
-    return tuple(replace(word, exact=False) if any(mark in word.text for mark in marks) else word for word in words)
+    unknown = (Piece(kind, ""),)
+    found = tuple(marks)
+    return tuple(
+        replace(word, exact=False, pieces=unknown) if any(mark in word.text for mark in found) else word
+        for word in words
+    )
 
 
 def _until_end(words: tuple[Word, ...]) -> tuple[Word, ...]:

@@ -156,7 +156,7 @@ class _Parser(WordReader):
         self.found.doubts.append("coproc is not followed")
 
     def _named_function(self) -> None:
-        self._need_word()
+        self.found.functions.append(self._need_word().text)
         self._blanks()
         self.skip(_PARENTHESES)
 
@@ -198,11 +198,13 @@ class _Parser(WordReader):
         name = self._need_word()
         self.found.commands.append(Simple(assignments=[Word(f"{name.text}=")]))
         self._gap()
-        if self.skip(_IN):
+        if not self.skip(_IN):
+            self.found.assign(name.text, None)
+            return
+        self._blanks()
+        while self._starts_word():
+            self.found.assign(name.text, self.word())
             self._blanks()
-            while self._starts_word():
-                self.word()
-                self._blanks()
 
     def _test(self) -> None:
         """Read `[[ ... ]]`: nothing in it is run, but for what is substituted."""
@@ -223,6 +225,7 @@ class _Parser(WordReader):
     def _function(self, simple: Simple) -> None:
         if len(simple.words) != 1 or simple.assignments or not self.skip(_PARENTHESES):
             raise Unreadable("an unexpected parenthesis")
+        self.found.functions.append(simple.words[0].text)
 
     def _need_word(self) -> Word:
         self._blanks()
@@ -244,6 +247,8 @@ class _Parser(WordReader):
             self._input(operator, target, simple)
         elif operator != ">&" or not (target.exact and _DUPLICATE.match(target.text)):
             self.found.writes.append(target)
+            if operator == "<>":
+                self.found.reads.append(target)
 
     def _input(self, operator: str, target: Word, simple: Simple) -> None:
         if target.text.startswith(("/dev/tcp/", "/dev/udp/")):

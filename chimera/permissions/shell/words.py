@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 
-from chimera.permissions.shell.findings import Findings, Unreadable, Word
+from chimera.permissions.shell.findings import Findings, Piece, Unreadable, Word
 
 __all__ = ["WordReader"]
 
@@ -39,45 +39,62 @@ _GAP = re.compile(r"[ \t\n]*")
 class _Draft:
     """A word while it is being read."""
 
-    __slots__ = ("exact", "home", "parts", "plain", "splits")
+    __slots__ = ("exact", "home", "named_home", "pieces", "plain", "splits")
 
     def __init__(self) -> None:
-        self.parts: list[str] = []
+        self.pieces: list[Piece] = []
+        self.named_home = False
         self.exact, self.home, self.splits, self.plain = True, False, False, -1
 
+    @property
+    def text(self) -> str:
+        return "".join(piece.written for piece in self.pieces)
+
     def bare(self, text: str) -> None:
-        if _EXPANDING.search(text) or (not self.parts and text[0] == "~" and text[1:2] not in ("", "/")):
-            self.exact = False
-        self.home = self.home or (not self.parts and text[0] == "~")
-        self.parts.append(text)
+        other_home = not self.pieces and text[0] == "~" and text[1:2] not in ("", "/")
+        expands = other_home or bool(_EXPANDING.search(text))
+        self.exact = self.exact and not expands
+        self.home = self.home or (not self.pieces and text[0] == "~")
+        self.pieces.append(Piece("glob" if expands else "text", text))
 
     def quoted(self, text: str) -> None:
         self._end_plain()
-        self.parts.append(text)
+        self.pieces.append(Piece("text", text))
+
+    def inexact(self, piece: Piece) -> None:
+        """Add a piece whose value the text does not tell."""
+        self._end_plain()
+        self.pieces.append(piece)
+        self.exact, self.splits = False, self.splits or piece.splits
 
     def unknown(self, text: str, *, splits: bool) -> None:
-        self.quoted(text)
-        self.exact, self.splits = False, self.splits or splits
+        self.inexact(Piece("unknown", text, splits=splits))
 
     def variable(self, text: str, name: str, *, splits: bool) -> None:
-        if name == "HOME" and not "".join(self.parts):
+        if name == "HOME" and not self.text:
             self.quoted("~")
-            self.home = True
+            self.home = self.named_home = True
         else:
-            self.unknown(text, splits=splits or name == "@")
+            self.inexact(Piece("variable", text, name, splits or name == "@"))
 
     def _end_plain(self) -> None:
         if self.plain < 0:
-            self.plain = sum(map(len, self.parts))
+            self.plain = len(self.text)
 
     def finish(self) -> Word:
         self._end_plain()
-        text = "".join(self.parts)
+        if self.named_home and self.text[1:2] not in ("", "/"):  # a tilde would be the home of another user here
+            self.pieces[self.pieces.index(Piece("text", "~"))] = Piece("variable", "$HOME", "HOME")
+            self.exact = False
+        text = self.text
+        first = len(self.pieces[0].written) if self.pieces and not self.named_home else len(text)
+        if "/" not in text[:first] and text[first : first + 1] not in ("", "/"):
+            self.home = False  # what is quoted or replaced next to a tilde leaves it as it is
         if text.startswith("~") and not self.home:
-            return Word("./" + text, self.exact, 0, self.splits)
+            return Word("./" + text, self.exact, 0, self.splits, (Piece("text", "./"), *self.pieces))
         if text in _LITERAL and self.plain == len(text):
             return Word(text, True, self.plain)
-        return Word(text, self.exact, self.plain, self.splits)
+        return Word(text, self.exact, self.plain, self.splits, () if self.exact else tuple(self.pieces))
 
 
 class WordReader(ABC):
@@ -131,7 +148,7 @@ class WordReader(ABC):
             draft.unknown(f"{char}(...)", splits=False)
             self.pos += 2
             self.substitution()
-        elif char == "(" and _ARRAY.match("".join(draft.parts)):
+        elif char == "(" and _ARRAY.match(draft.text):
             self._array(draft)
         else:
             return self._run(draft)
@@ -147,7 +164,7 @@ class WordReader(ABC):
 
     @staticmethod
     def _bare_after_quote(draft: _Draft, text: str) -> None:
-        draft.unknown(text, splits=False) if _EXPANDING.search(text) else draft.quoted(text)
+        draft.inexact(Piece("glob", text)) if _EXPANDING.search(text) else draft.quoted(text)
 
     def _until(self, quote: str) -> str:
         end = self.text.find(quote, self.pos + 1)
@@ -226,11 +243,13 @@ class WordReader(ABC):
             self.pos = match.end() if match else self.pos + 1
 
     def _command_or_sum(self, draft: _Draft, *, quoted: bool) -> None:
+        start = self.pos
         draft.unknown("$(...)", splits=not quoted)
         if self.peek(2) == "(" and self.read_sum(self.pos + 3):
             return
         self.pos += 2
         self.substitution()
+        draft.pieces[-1] = Piece("output", "$(...)", self.text[start + 2 : self.pos - 1], not quoted)
 
     def read_sum(self, start: int) -> bool:
         """Pass over a sum that starts at `start`; False where none is read, though bash may still find one."""
@@ -270,6 +289,7 @@ class WordReader(ABC):
         if self.peek() in ("@", "["):
             raise Unreadable("an unusual ${...}")
         if not _HARMLESS_OPERATION.match(self.text, self.pos):
+            self.found.assign(match[0][2:].partition("[")[0].lstrip("#"), None)
             self.found.taints.append("a ${...} that computes or assigns")
             self.found.computes = True
         self._operand(quoted=quoted)

@@ -111,7 +111,7 @@ def test_only_standard_input_is_standard_input() -> None:
     ("text", "writes", "reads"),
     [
         ("a > f >> g 2> h &> i &>> j >| k", ["f", "g", "h", "i", "j", "k"], []),
-        ("a < f <> g", ["g"], ["f"]),
+        ("a < f <> g", ["g"], ["f", "g"]),
         ("a >& f 2>&1 >&- 3>&2-", ["f"], []),
         ("{ a; } > f; (b) > g; if c; then d; fi > h", ["f", "g", "h"], []),
         ("> f", ["f"], []),
