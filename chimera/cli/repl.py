@@ -14,6 +14,7 @@ from chimera.cli.exits import INTERRUPTED, OK
 from chimera.cli.interrupts import Interrupts
 from chimera.cli.live import Remarks, resync_session, watching_plugins
 from chimera.cli.options import CodeOptions, Mode
+from chimera.cli.resuming import how_to_resume, where_it_stood
 from chimera.cli.screen import Screen, make_console
 from chimera.cli.setup import Session, open_session
 from chimera.core.loop_events import LoopEventType
@@ -75,8 +76,16 @@ class Repl:
         }
 
     def run(self) -> int:
-        """Read and do until `/exit`, the end of input, or Ctrl-C twice at rest."""
+        """Read and do until `/exit`, the end of input, or Ctrl-C twice at rest; then say how to go on."""
         self._banner()
+        code = self._converse()
+        agent = self._session.agent
+        if agent.journal is not None and agent.history:
+            command = how_to_resume(agent.journal.id, self._session.project)
+            self._console.print(f"resume with: {clean(command)}", style="dim", soft_wrap=True)  # it is to be copied
+        return code
+
+    def _converse(self) -> int:
         warned = False
         with asyncio.Runner() as runner:
             while True:
@@ -162,8 +171,9 @@ class Repl:
         for path in session.settings.files:
             here = path.is_relative_to(session.project)
             self._screen.note(f"settings {path.relative_to(session.project) if here else path}")
-        if agent.history and agent.journal is not None:
-            self._screen.note(f"session {agent.journal.id} goes on after {len(agent.history)} messages")
+        if agent.journal is not None:
+            for line in where_it_stood(agent.journal.id, agent.history):
+                self._screen.note(line)
         self._screen.note("/help lists the commands; a \\ at the end of a line continues it")
         self._console.print()
 

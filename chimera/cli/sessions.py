@@ -68,8 +68,10 @@ def show_session(session_id: str, project: Path) -> int:
     session = _session(session_id, project)
     console = make_console()
     console.print(clean(session.id), style="bold")
-    for name, value in _facts(session):
-        print_beside(console, Text(f"  {name:<10} ", "dim"), Text(one_line(value, 400)))
+    facts = dict(_facts(session))
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        print_beside(console, Text(f"  {name:<{width}} ", "dim"), Text(one_line(value, 400)))
     calls: dict[str, ToolCall] = {}
     for message in session.messages:
         calls.update((call.id, call) for call in message.tool_calls)
@@ -119,7 +121,7 @@ def _facts(session: Session) -> Iterator[tuple[str, str]]:
     yield "begun", _local(session.created)
     turns = len(session.turns)
     yield "turns", f"{turns}, ${session.cost_usd:.4f}"
-    yield "decisions", str(len(session.decisions))
+    yield "decisions of interceptors", str(len(session.decisions))
 
 
 def _local(when: datetime) -> str:

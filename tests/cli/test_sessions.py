@@ -159,11 +159,14 @@ def test_a_conversation_is_recorded_and_gone_on_with(tmp_path: Path) -> None:
         terminal.enter("and hello again")
         terminal.expect("Hello you.")
         terminal.enter("/exit")
+        terminal.expect("resume with: chimera code --resume 2")
         assert terminal.end() == OK
     assert {info.title for info in list_sessions()} == {"hello there", "and hello again"}
     with Terminal("code", "--plain", "--resume", cwd=tmp_path) as terminal:
-        terminal.expect("goes on after 2 messages")
-        terminal.expect("> ")
+        begun = terminal.expect("> ")
+        assert "goes on: and hello again (2 messages)" in begun
+        assert "~ you: and hello again" in begun
+        assert "~ agent: Hello you." in begun
         terminal.enter("still there?")
         terminal.expect("Hello you.")
         terminal.enter("/exit")
@@ -241,7 +244,16 @@ def test_a_session_is_shown_as_it_went(tmp_path: Path, capsys: pytest.CaptureFix
     record(tmp_path, *TALK)
     assert show_session("2026", tmp_path) == OK
     out = capsys.readouterr().out
-    for text in ("model      m", "> read ␛[31mit", "  please", "Reading.", "* read_file a.md", "* bash ls", "Read."):
+    for text in (
+        "model                     m",
+        "decisions of interceptors ",
+        "> read ␛[31mit",
+        "  please",
+        "Reading.",
+        "* read_file a.md",
+        "* bash ls",
+        "Read.",
+    ):
         assert text in out, text
     assert "read_file: line 0" in out
     assert "(12 more lines)" in out
