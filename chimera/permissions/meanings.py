@@ -163,6 +163,7 @@ class Meanings:
             else:
                 self._add([expanded("~")] if not self._sets("HOME") else None)
             self.lost = self.lost or self._sets("CDPATH") or "cd" in self.text.functions
+        self.lost = self.lost or (program == "find" and any(word.text in ("-execdir", "-okdir") for word in words))
         for target in _entered(words, program):
             self._go(target)
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from dataclasses import replace
+from itertools import dropwhile, pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from chimera.permissions.shell.starting import GIT_OPTIONS
@@ -97,6 +98,7 @@ _MAX_FRAGMENTS = 2_000
 def readings(text: ShellText) -> Iterator[Use]:
     """Yield what a shell text may read: files that are redirected in, and what its programs are told of."""
     yield from (Use("file", word, sure=True) for word in text.reads)
+    yield from _code_on_stdin(text)
     for command in text.all():
         program = basename(command.words[0].text)
         if _is_wrapping(command, program):
@@ -110,6 +112,7 @@ def readings(text: ShellText) -> Iterator[Use]:
 def changes(text: ShellText) -> Iterator[Use]:
     """Yield what a shell text may change: files that are redirected to, and what its programs are told of."""
     yield from (Use("file", word, sure=True) for word in text.writes if word.text not in DEVICES)
+    yield from _code_on_stdin(text)
     for command in text.all():
         program = basename(command.words[0].text)
         if _is_wrapping(command, program):
@@ -128,6 +131,12 @@ def fragments(text: str) -> list[str] | None:
         found.update({piece[match.start() :]: None for match in _LEADS.finditer(piece)})
     found.pop("", None)
     return None if len(found) > _MAX_FRAGMENTS else list(found)
+
+
+def _code_on_stdin(text: ShellText) -> Iterator[Use]:
+    for handed in text.handed:
+        if handed.program in _SCRIPTED | {"ed", "ex"}:
+            yield Use("parts", handed.word if handed.word.pieces else replace(handed.word, exact=True))
 
 
 def _is_wrapping(command: Command, program: str) -> bool:
@@ -215,8 +224,17 @@ def _copied(command: Command, program: str) -> Iterator[Use]:
     for word in command.words[1:]:
         if word.text.startswith("--") and "=" in word.text:
             yield Use("file", word.after(word.text.index("=") + 1), sure=True)
+    if _last_is_unclear(command, program):
+        yield from (Use("file", word) for word in operands)
     if program == "ln":
         yield from (Use("tree", word) for word in operands)
+
+
+def _last_is_unclear(command: Command, program: str) -> bool:
+    """Tell whether the last operand may be the value of an option, or all of them are targets."""
+    leading = list(dropwhile(lambda word: word.text.startswith("-"), command.words[1:]))
+    late = any(word.text.startswith("-") and word.text != "--" for word in leading)
+    return late or (program == "install" and _has(command, re.compile("-[A-Za-z]*d|--dir")))
 
 
 def _may_change(command: Command, program: str) -> Iterator[Use]:
@@ -224,6 +242,8 @@ def _may_change(command: Command, program: str) -> Iterator[Use]:
     words = _words(command, program)
     if program == "git":
         yield from (Use("parts", word) for word in command.words[1 : _subcommand(command)])
+        if _git_name(command) == "config" and not _has(command, re.compile("--get|--list|-l|--global|--system")):
+            yield Use("file", replace(command.words[0], text=".git/config"))
         if _git_name(command) not in _GIT_READS:
             yield from (use for word in words for use in (Use("file", word), Use("parts", word)))
             return
