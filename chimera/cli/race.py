@@ -237,6 +237,8 @@ def score_table(scores: Iterable[LaneScore], numbers: dict[str, int]) -> Table:
 
 def _score_json(score: LaneScore) -> dict[str, Any]:
     fields = {name: value for name, value in asdict(score).items() if not name.startswith("_")}
+    if score.state != "finished":  # what such a run puts out repeats its reason
+        fields["output"] = "" if score.state == "cancelled" else scrubbed_text(score.output)
     return {**fields, "reason": scrubbed_text(score.reason), "seconds": round(score.seconds, 3), "won": score.won}
 
 

@@ -130,6 +130,15 @@ def test_json_tells_of_every_lane(race: Race) -> None:
     assert "+good" in first["diff"]
 
 
+@pytest.mark.parametrize("output", Output)
+def test_no_output_holds_the_secrets_of_reasons(tmp_path: Path, race: Race, output: Output) -> None:
+    key = "sk-" + "a1B2c3D4" * 3
+    (tmp_path / "bad.json").write_text(json.dumps([{"error": f"the service refuses {key}"}]))
+    done = race(output=output)
+    assert key not in done.stdout + done.stderr
+    assert "refuses [redacted]" in done.stdout + done.stderr
+
+
 def test_stream_json_names_the_lane_of_each_event(race: Race) -> None:
     done = race(output=Output.STREAM_JSON, apply="2")
     events = [json.loads(line) for line in done.stdout.splitlines()]
