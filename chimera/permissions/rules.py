@@ -29,9 +29,10 @@ class RuleSet(PermissionPolicy):
     `root` is the folder that relative paths start from (default: the current one), `tools` the names that exist, which
     makes every other name an error. Raises `ConfigError` for a rule that can never match.
 
-    Shell texts are read as bash reads them. Not looked into: programs in other languages (`python -c`, `awk`, `make`),
-    script files, aliases of git. File rules see redirections and the arguments of commands, not what a program opens by
-    itself (`grep -r`, hard links). Such limits call for a sandbox, not for more rules.
+    Shell texts are read as bash reads them. A program or a file that is named inside another word may be meant, and so
+    may any by a word that is known only when it runs: that is uncertain. Not looked into: script files, names that
+    programs in other languages put together, files that a program opens without being told (`make`, hard links). Such
+    limits call for a sandbox, not for more rules.
     """
 
     def __init__(

@@ -78,7 +78,7 @@ def told(word: str, setting: str, room: Path) -> set[str] | None:
 
 
 @pytest.mark.skipif(BASH is None, reason="bash is not installed")
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(SETTING), st.sampled_from(SETTING), st.lists(st.sampled_from(PIECES), min_size=1, max_size=4))
 @example("X=.env", "", ["$X"])
 @example("X=.e", "Y=nv", ["$X", "$Y"])

@@ -12,8 +12,11 @@ _RANGE = re.compile(r"(?a)(?:(-?\d+)\.\.(-?\d+)|([A-Za-z])\.\.([A-Za-z]))(?:\.\.
 
 
 def expand(text: str) -> list[str] | None:
-    """Return the words that `text` stands for: itself where nothing in it expands; None when they are very many."""
-    if text.count("{") > _MAX_CHOICES:
+    """Return the words that `text` stands for: itself where nothing in it expands; None when they are very many.
+
+    Also None for `{}` next to other braces, which bash reads in ways of its own.
+    """
+    if text.count("{") > _MAX_CHOICES or ("{}" in text and ("," in text or ".." in text)):
         return None
     for start, char in enumerate(text):
         end, commas = _group(text, start) if char == "{" else (0, [])

@@ -16,7 +16,7 @@ PIECES = ["{", "}", ",", "a", "b", "..", "1", "3", "03", "x", "{a,b}", "{1..3}",
 
 
 @pytest.mark.skipif(BASH is None, reason="bash is not installed")
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.lists(st.sampled_from(PIECES), max_size=7).map("".join))
 @example("{a,{b,c}}d{e,f}")
 @example("{a{b,c}")
