@@ -13,7 +13,8 @@ from types import FrameType
 from typing import Any
 
 from chimera.cli.exits import HUNG_UP, INTERRUPTED, TERMINATED
-from chimera.tools._process import kill_all
+from chimera.hooks import process as hooks
+from chimera.tools import _process as commands
 
 __all__ = ["Interrupts", "raising"]
 
@@ -26,9 +27,9 @@ class Interrupts:
     """Turns signals into calls of `stop`, which must be quick and safe in a signal handler.
 
     The first signal calls `stop`, so that the turn ends by itself and leaves the conversation whole. One more cancels
-    the task that entered `watching`: for work that does not listen. A third one kills the commands that still run and
-    ends the process at once; so does SIGHUP, for nobody is there any more to see a turn end. Where SIGHUP is ignored
-    (`nohup`) it stays so.
+    the task that entered `watching`: for work that does not listen. A third one kills the commands and hooks that
+    still run and ends the process at once; so does SIGHUP, for nobody is there any more to see a turn end. Where SIGHUP
+    is ignored (`nohup`) it stays so.
     """
 
     def __init__(self, stop: Callable[[], None]) -> None:
@@ -69,7 +70,8 @@ class Interrupts:
         self.exit_code = _CODES[signal.Signals(number)]
         self._count += 1
         if self._count > _PATIENT or number == signal.SIGHUP:
-            kill_all()
+            hooks.kill_all()
+            commands.kill_all()
             os._exit(self.exit_code)  # whatever else ends a process waits for threads
         if self._acts:
             self._acts[self._count - 1]()

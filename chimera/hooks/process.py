@@ -12,10 +12,11 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 
-__all__ = ["HookFailed", "HookOutput", "run_command"]
+__all__ = ["HookFailed", "HookOutput", "kill_all", "run_command"]
 
 MAX_OUTPUT = 1_000_000  # bytes
 _LOOK_EVERY = 0.2  # seconds between two looks at how much a hook has printed
+_running: set[int] = set()  # process groups; each change is a single step, for `kill_all` may interrupt any of them
 
 
 class HookFailed(Exception):
@@ -52,12 +53,22 @@ def run_command(command: str, stdin: str, *, cwd: Path, timeout: float) -> HookO
             )
         except (OSError, ValueError) as error:
             raise HookFailed(f"it cannot be started: {error}") from error
+        _running.add(process.pid)
         try:
             _wait(process, (out, err), timeout)
         except BaseException:
             _kill(process)
             raise
+        finally:
+            _running.discard(process.pid)
         return HookOutput(process.returncode, _text(out, "output"), _text(err, "error output"))
+
+
+def kill_all() -> None:
+    """Kill the process groups of all hooks that run now, in any thread. Takes no lock: a signal handler may call it."""
+    for group in set(_running):
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
 
 
 def _wait(process: subprocess.Popen[bytes], printed: tuple[IO[bytes], ...], timeout: float) -> None:

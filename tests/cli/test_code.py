@@ -46,12 +46,12 @@ def test_a_conversation_needs_a_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("code",), ("code", "-p", "x"), ("code", "-p", "x", "--output", "json")])
-def test_without_a_model_the_three_ways_to_get_one_are_named(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_without_a_model_the_ways_to_get_one_are_named(tmp_path: Path, words: tuple[str, ...]) -> None:
     done = chimera(*words, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (USAGE, "")
     lines = done.stderr.splitlines()
     assert lines[0].startswith("chimera: No model is configured.")
-    assert [line[:5] for line in lines[1:]] == ["  (1)", "  (2)", "  (3)"]
+    assert [line[:5] for line in lines[1:]] == ["  (1)", "  (2)", "  (3)", "  (4)"]
     assert all(word in done.stderr for word in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "--base-url", "--model faux"))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from chimera.hooks.process import HookFailed, HookOutput, run_command
+from chimera.hooks.process import HookFailed, HookOutput, kill_all, run_command
 
 
 def run(command: str, stdin: str = "", *, cwd: Path, timeout: float = 20.0) -> HookOutput:
@@ -93,3 +93,24 @@ def test_an_interrupt_is_no_failure_of_the_hook_and_ends_it(tmp_path: Path) -> N
         run("echo $$ > pid; sleep 60", cwd=tmp_path)
     thread.join()
     assert gone(int(pidfile.read_text()))
+
+
+def test_all_that_run_can_be_killed_at_once(tmp_path: Path) -> None:
+    codes: list[int] = []
+
+    def hook(name: str) -> None:
+        command = f"trap '' TERM; echo > {name}; sleep 60; true"
+        codes.append(run_command(command, "", cwd=tmp_path, timeout=60).exit_code)
+
+    threads = [threading.Thread(target=hook, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + 20
+    while not ((tmp_path / "a").exists() and (tmp_path / "b").exists()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    kill_all()
+    for thread in threads:
+        thread.join(20)
+    assert codes == [-signal.SIGKILL] * 2
+    kill_all()  # there is nothing any more, and nobody else is hit
