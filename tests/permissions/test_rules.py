@@ -313,6 +313,7 @@ def test_other_defaults_leave_the_rules_as_they_are() -> None:
 @given(st.text(max_size=60), st.sampled_from(["bash", "write_file", "apply_patch", "search", "x"]))
 def test_any_text_gets_an_answer_that_no_allow_rule_gave_by_mistake(text: str, tool: str) -> None:
     args = {"command": text, "path": text, "patch": text}
-    policy = RuleSet(deny=["Bash(rm:*)", "Edit(secret/**)"], allow=["Bash(ls:*)", "Edit(src/**)"], default=DENY)
+    denied = ["Bash(rm:*)", "Edit(secret/**)", "Read(.env)"]
+    policy = RuleSet(deny=denied, allow=["Bash(ls:*)", "Edit(src/**)"], default=DENY)
     if judge(policy, tool, **args) is ALLOW:
         assert "ls" in text or "src" in text
