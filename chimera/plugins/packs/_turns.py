@@ -35,8 +35,7 @@ class UserTurns:
     def _has_new(self, messages: Sequence[Message]) -> bool:
         landmark = self._in_place(messages) or self._moved(messages) or self._copied(messages)
         if landmark is None:
-            everything = 0 < self._length == len(self._end) < len(messages)  # is remembered, and more has come
-            return not _all_among(_users(messages), _users(self._end) if everything else ())
+            return not all(any(user is seen for seen in self._end) for user in _users(messages))
         place, index = landmark
         return not _all_among(_users(messages[index + 1 :]), _users(self._end[place + 1 :]))
 
