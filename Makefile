@@ -29,8 +29,9 @@ lint: $(DEV_READY) ## style, strict types and import floors
 fix: $(DEV_READY) ## format, and repair what can be repaired
 	@$(BIN)/ruff check --fix --quiet .; $(BIN)/ruff format .
 
-docs: $(DEV_READY) ## regenerate the command line's help in the docs, then run the examples in the docs
+docs: $(DEV_READY) ## regenerate help and coverage tables in the docs, then run the examples in the docs
 	@$(BIN)/python -m scripts.update_cli_docs
+	@$(BIN)/python -m tests.core.loops.coverage_table
 	@$(BIN)/python -m pytest -q tests/docs
 
 bench: $(DEV_READY) ## measure start-up, steps, chains, redaction and more, and write docs/performance.md
