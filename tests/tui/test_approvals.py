@@ -11,7 +11,7 @@ from chimera.permissions import PermissionAction, RuleSet
 from chimera.tui.approvals import Answer, Question, SessionRules, Verdict, rules_for
 from chimera.types import PendingApproval, ToolCall
 
-ROOT = Path("/work/project")
+ROOT = Path("/srv/project")
 
 
 def call(name: str, **arguments: Any) -> ToolCall:
@@ -26,7 +26,7 @@ def call(name: str, **arguments: Any) -> ToolCall:
         (call("bash", command="ls '*'"), ("bash(ls '*')",)),
         (call("bash", command="echo ':*'"), ("bash(echo ':*')",)),
         (call("write_file", path="src/a.py", content="x"), ("write_file(/src/a.py)",)),
-        (call("edit_file", path="/work/project/src/a.py"), ("edit_file(/src/a.py)",)),
+        (call("edit_file", path="/srv/project/src/a.py"), ("edit_file(/src/a.py)",)),
         (call("edit_file", path="src/../b.py"), ("edit_file(/b.py)",)),
         (call("edit_file", path="/etc/hosts"), ("edit_file(//etc/hosts)",)),
         (call("write_file", path="a[1]*.py", content=""), ("write_file(/a\\[1\\]\\*.py)",)),
