@@ -16,8 +16,9 @@ settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
-# A shell that starts the tests in the background has them ignore Ctrl-C, and what they start inherits that.
+# Whoever starts the tests in the background may have them ignore signals, and what they start inherits that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _PERSONAL = re.compile(
     r"(OPENAI|ANTHROPIC|CHIMERA|XDG)_|.*_(API_KEY|TOKEN|SECRET)$|(https?|all|no)_proxy$|(NO|FORCE)_COLOR$",
@@ -56,7 +57,7 @@ def plugin_chains_withdrawn() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def packs_put_back() -> Iterator[None]:
     """Put the modules of the bundled packs back that a test had imported anew: other tests hold their classes."""
-    before = {name: module for name, module in list(sys.modules.items()) if name.startswith(_PACKS)}
+    before = {name: module for name, module in sys.modules.copy().items() if name.startswith(_PACKS)}
     yield
     for name, module in before.items():
         if sys.modules.get(name) is not module:

@@ -14,7 +14,8 @@ _RANGE = re.compile(r"(?a)(?:(-?\d+)\.\.(-?\d+)|([A-Za-z])\.\.([A-Za-z]))(?:\.\.
 def expand(text: str) -> list[str] | None:
     """Return the words that `text` stands for: itself where nothing in it expands; None when they are very many.
 
-    Also None for `{}` next to other braces, which bash reads in ways of its own.
+    Also None for `{}` next to other braces, and for braces inside what looks like a range and is none (`{..{a,b}}`):
+    bash reads both in ways of its own.
     """
     if text.count("{") > _MAX_CHOICES or ("{}" in text and ("," in text or ".." in text)):
         return None
@@ -59,7 +60,7 @@ def _choices(inside: str, commas: list[int]) -> list[str] | None:
         return [inside[left + 1 : right] for left, right in pairwise(edges)]
     match = _RANGE.match(inside)
     if match is None:
-        return []
+        return None if ".." in inside and "{" in inside else []
     first, last, begin, end = match.groups()
     low, high = sorted((int(first), int(last)) if first is not None else (ord(begin), ord(end)))
     if high - low > _MAX_CHOICES:

@@ -22,6 +22,9 @@ PIECES = ["{", "}", ",", "a", "b", "..", "1", "3", "03", "x", "{a,b}", "{1..3}",
 @example("{a{b,c}")
 @example("{a,b}}{c")
 @example("{a,b{c}")
+@example("{..{a,b}}")
+@example("{1..{a,b}}")
+@example("{{a,b}..c}")
 def test_nothing_that_bash_makes_of_braces_is_left_out(text: str) -> None:
     done = subprocess.run(
         [BASH or "bash", "-c", f"set -f; printf '%s\\n' x{text}"], capture_output=True, text=True, check=True
