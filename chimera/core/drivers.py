@@ -244,6 +244,7 @@ def _shown(call: WireCall, chunk: StreamChunk) -> list[Any]:
 
 
 # What runs as the body of a tool is no part of an interceptor that may have started the whole run: `running` is None.
+# An exit, a cancellation or the panic of an extension that comes out of it is the tool's own failure, not the run's.
 
 
 def _run_tool(vetted: VettedCall) -> ToolResult:
@@ -253,9 +254,7 @@ def _run_tool(vetted: VettedCall) -> ToolResult:
         return _checked(vetted, vetted.tool.execute(vetted.arguments, vetted.run.env))
     except KeyboardInterrupt:
         raise
-    except (
-        BaseException
-    ) as exc:  # an exit, a cancellation or the panic of an extension is the tool's own, not the run's
+    except BaseException as exc:
         return _failed(exc)
     finally:
         if judge is not None:

@@ -160,6 +160,11 @@ class Items(dict[str, Any]):
         raise RuntimeError("no items")
 
 
+class AsyncOdd(Odd):
+    async def async_execute(self, args: dict[str, Any], env: Any = None) -> ToolResult:
+        return self.execute(args, env)
+
+
 RESULTS = {
     "shifty": lambda: object.__new__(Shifty),
     "endless text": lambda: ToolResult(NoLength("x")),
@@ -171,12 +176,17 @@ RESULTS = {
 
 
 @pytest.mark.parametrize("act", RESULTS.values(), ids=RESULTS)
+@pytest.mark.parametrize("kind", [Odd, AsyncOdd], ids=["in a thread", "awaited"])
 @pytest.mark.parametrize("heard", [False, True], ids=["unheard", "heard"])
-def test_every_call_has_its_tool_message_whatever_a_tool_returns_or_raises(act: Any, heard: bool) -> None:
+def test_every_call_has_its_tool_message_whatever_a_tool_returns_or_raises(
+    act: Any, kind: type[Odd], heard: bool
+) -> None:
+    if act is leave and kind is AsyncOdd:
+        pytest.skip("in a coroutine, this is how the run itself lets go of it")
     bus = EventBus() if heard else None
     if bus is not None:
         bus.subscribe("*", lambda event: None)
-    result, _ = run(None, Odd(act), bus)
+    result, _ = run(None, kind(act), bus)
     assert result.reason == "completed"
     assert [message.role for message in result.messages] == ["user", "assistant", "tool", "assistant"]
     assert all(type(message.content) is str for message in result.messages)

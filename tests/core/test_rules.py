@@ -21,7 +21,7 @@ from chimera.core.rules import Rules
 from chimera.core.tool import BaseTool
 from chimera.core.truncation import Truncation
 from chimera.errors import ProviderCallBlocked
-from chimera.events import EventBus
+from chimera.events import Event, EventBus, InterceptorEvent
 from chimera.permissions.base import PermissionAction, PermissionPolicy
 from chimera.providers.faux import FauxProvider
 from chimera.threads import run_coroutine
@@ -297,3 +297,25 @@ def test_approvals_that_are_enforced_above_are_enforced_below(mode: str, kind: s
     chains = Interceptors(tool_call=[lambda call: block("no") if call.name == "note" else None])
     drive(mode, [calling("spawn"), "done"], [spawn], held(chains, event_bus=bus, secrets_redaction=False))
     assert len(heard) == 1, "a decision below is told once on the bus that both have"
+
+
+def test_records_are_redacted_before_any_other_middleware_sees_them() -> None:
+    """One that was there first could write down what must not be written down."""
+    bus = EventBus()
+    seen: list[Any] = []
+
+    def note(event: Event) -> Event:
+        seen.append(event)
+        return event
+
+    bus.use(note)
+    bus.subscribe("*", lambda event: None)
+    Rules.of(LoopConfig(event_bus=bus, yolo_mode=True), {})
+    secret = "sk-" + "a1b2c3d4" * 3
+    bus.publish(InterceptorEvent(seam="tool_call", reason=f"holds {secret}"))
+    assert secret not in str(seen)
+    Rules.of(LoopConfig(event_bus=(plain := EventBus()), yolo_mode=True, secrets_redaction=False), {})
+    plain.use(note)
+    plain.subscribe("*", lambda event: None)
+    plain.publish(InterceptorEvent(seam="tool_call", reason=f"holds {secret}"))
+    assert secret in str(seen)
