@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, ClassVar
 
-from chimera.core.asking import running_loop
 from chimera.core.cancellation import CancellationToken, RunToken, as_token
 from chimera.core.context import Context
 from chimera.core.decisions import Interceptors
-from chimera.core.drivers import Returned, async_drive
+from chimera.core.drivers import async_drive
+from chimera.core.effects import Effect
 from chimera.core.engine import Program, execute_program
 from chimera.core.loop import ReAct, new_run
 from chimera.core.loop_config import LoopConfig, PermissionCallback
@@ -29,7 +29,7 @@ class AgentLoop:
 
     name: ClassVar[str] = "agent"
 
-    async def run(
+    def run(
         self,
         messages: Sequence[Message],
         *,
@@ -61,20 +61,20 @@ class AgentLoop:
         has no argument of its own; an argument that is given wins. A provider's failure is an `error` event and the
         reason of the result. Cancelling the task that iterates is passed on and ends the stream without a result.
         """
-        token = as_token(abort_signal)
-        held = _config(config, interceptors, permissions, hooks, compaction, token, message_queue, permission_callback)
-        if context is None:
-            context = Context(system_prompt)
-        context.system = system_prompt
-        context.messages.extend(messages)
-        loop = _Turns(max_turns, held)
-        run = new_run(loop, provider, tools, context, env, lane=lane, listening=True, streaming=stream)
-        events = stream_events(run, lambda: loop.program(context), context, prompts=prompts)
-        try:
-            async for event in events:
-                yield event
-        finally:
-            await events.aclose()
+
+        def effects() -> Generator[Effect, Any, None]:
+            token = as_token(abort_signal)
+            held = _config(
+                config, interceptors, permissions, hooks, compaction, token, message_queue, permission_callback
+            )
+            conversation = Context(system_prompt) if context is None else context
+            conversation.system = system_prompt
+            conversation.messages.extend(messages)
+            loop = _Turns(max_turns, held)
+            run = new_run(loop, provider, tools, conversation, env, lane=lane, listening=True, streaming=stream)
+            yield from _told(run, lambda: loop.program(conversation), conversation, prompts)
+
+        return async_drive(effects())
 
 
 class _Turns(ReAct):
@@ -106,7 +106,7 @@ def _config(
     return replace(base, **{name: value for name, value in given.items() if value is not None})
 
 
-async def stream_events(
+def stream_events(
     run: Run,
     start: Callable[[], Program],
     context: Context,
@@ -117,27 +117,24 @@ async def stream_events(
 
     `token` cancels the run, besides the one that it was made with.
     """
-    run.home = running_loop()
     if token is not None:
         run.cancellation = RunToken(token, run.cancellation)
-    driver = async_drive(execute_program(run, start, context, prompts), run.signal)
+    return async_drive(_told(run, start, context, prompts))
+
+
+def _told(
+    run: Run, start: Callable[[], Program], context: Context, prompts: Sequence[Message]
+) -> Generator[Effect, Any, None]:
+    """Run the program, and tell how it ended, whichever way that was."""
     result: AgentResult | None = None
     failure: str | None = None
     try:
-        async for item in driver:
-            if isinstance(item, LoopEvent):
-                yield item
-            elif isinstance(item, Returned):
-                result = item.value
+        result = yield from execute_program(run, start, context, prompts)
     except Exception as exc:
         failure = f"{type(exc).__name__}: {exc}"
-    finally:
-        await driver.aclose()
-    while run.notes:
-        yield run.notes.popleft()
-    if failure is not None:
-        yield LoopEvent(LoopEventType.ERROR, failure, run.turn)
-    yield LoopEvent(LoopEventType.RESULT, _loop_result(run, context, result, failure), run.turn)
+        run.note(LoopEventType.ERROR, failure)
+    run.note(LoopEventType.RESULT, _loop_result(run, context, result, failure))
+    yield run.told
 
 
 def _loop_result(run: Run, context: Context, result: AgentResult | None, failure: str | None) -> LoopResult:

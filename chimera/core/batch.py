@@ -32,7 +32,7 @@ def run_batch(run: Run, context: Context, response: Response) -> Generator[Effec
         if run.heard:
             run.note(LoopEventType.ASSISTANT, message)
             if run.notes:
-                yield from run.flush()
+                yield run.told
         if flows:
             run.calls += len(flows)
             run.message = message
@@ -101,8 +101,8 @@ class _Batch:
                 places.append(place)
             else:
                 answers[place] = step
-        if run.notes:
-            yield from run.flush()
+            if run.notes:
+                yield run.told
         if not vetted:
             self.record()
         stop = 0
@@ -118,7 +118,7 @@ class _Batch:
                 answers[place] = step
             self.record()
             if run.notes:
-                yield from run.flush()
+                yield run.told
 
     def record(self) -> None:
         """Add the tool messages of all leading calls that are answered."""

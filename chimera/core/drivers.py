@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Generator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator, Sequence
+from contextlib import aclosing
 from typing import Any, TypeVar
 
+from chimera.core.asking import running_loop
 from chimera.core.cancellation import CancellationToken
-from chimera.core.effects import Consult, Effect, Emit, RunVetted, VettedCall, WireCall
+from chimera.core.effects import Begin, Consult, Effect, Emit, RunVetted, VettedCall, WireCall
 from chimera.core.identity import running
 from chimera.core.run import enclosing
 from chimera.core.tool import BaseTool
@@ -24,7 +25,7 @@ from chimera.providers.base import Provider, StreamChunk
 from chimera.threads import in_thread, run_coroutine
 from chimera.types import ToolResult
 
-__all__ = ["Returned", "async_drive", "drive", "drive_to_end"]
+__all__ = ["async_drive", "drive", "drive_to_end"]
 
 T = TypeVar("T")
 _GRACE_SECONDS = 3.0
@@ -34,19 +35,19 @@ _POLL_SECONDS = 0.02
 def drive(effects: Generator[Effect, Any, T]) -> Generator[Any, None, T]:
     """Run `effects` in this thread. Yields what is emitted; returns what the generator returns."""
     send: Any = effects.send
-    step = send
-    answer: Any = None
+    step, answer = send, None
     try:
         while True:
             try:
-                effect = step(answer)
+                effect: Any = step(answer)
             except StopIteration as stop:
                 result: T = stop.value
                 return result
-            step = send
-            if type(effect) is Emit:
-                yield effect.item
-                answer = None
+            step, answer = send, None
+            kind = type(effect)
+            if kind is Emit:
+                while effect.items:
+                    yield effect.items.popleft()
                 continue
             try:
                 answer = _perform(effect)
@@ -67,61 +68,53 @@ def drive_to_end(effects: Generator[Effect, Any, T]) -> T:
             return result
 
 
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """The last item of `async_drive`: what the generator of effects returned."""
+async def async_drive(effects: Generator[Effect, Any, Any]) -> AsyncGenerator[Any, None]:
+    """Run `effects` on the event loop and yield what is emitted.
 
-    value: Any
-
-
-async def async_drive(
-    effects: Generator[Effect, Any, Any], cancellation: CancellationToken | None = None
-) -> AsyncGenerator[Any, None]:
-    """Run `effects` on the event loop. Yields what is emitted, then a `Returned`.
-
-    When `cancellation` is cancelled, whatever is awaited is given up and `RunCancelled` is thrown into the generator.
+    When the run that has begun is cancelled, whatever is awaited is given up and `RunCancelled` is thrown into the
+    generator. What the generator returns is let go of: one that has more to tell emits it.
     """
     send: Any = effects.send
-    step = send
-    answer: Any = None
-    watcher = _watcher(cancellation)
+    step, answer = send, None
+    waits = _Waits()
     try:
         while True:
             try:
-                effect = step(answer)
-            except StopIteration as stop:
-                yield Returned(stop.value)
+                effect: Any = step(answer)
+            except StopIteration:
                 return
-            step = send
-            if type(effect) is Emit:
-                yield effect.item
-                answer = None
+            step, answer = send, None
+            kind = type(effect)
+            if kind is Emit:
+                while effect.items:
+                    yield effect.items.popleft()
                 continue
             try:
-                if type(effect) is WireCall and effect.on_chunk is not None:
-                    stream = _stream(effect, cancellation)
-                    try:
-                        async for done, item in stream:
+                if kind is Begin:
+                    waits.begin(effect.run)
+                elif kind is WireCall and effect.on_chunk is not None:
+                    async with aclosing(_stream(effect, waits)) as parts:
+                        async for done, item in parts:
                             if done:
                                 answer = item
                             else:
                                 yield item
-                    finally:
-                        await stream.aclose()
                 else:
-                    answer = await _interruptible(_perform_async(effect), cancellation)
-            except GeneratorExit:
-                raise
+                    answer = await waits.up_to(_performed(effect))
             except BaseException as exc:
                 step, answer = effects.throw, _as_failure(exc)
     finally:
-        if watcher is not None:
-            watcher.cancel()
+        waits.end()
         effects.close()
 
 
 def _as_failure(exc: BaseException) -> BaseException:
-    """Return a cancellation that is not meant for the running task as the failure of what was awaited that it is."""
+    """Return a cancellation that is not meant for the running task as the failure of what was awaited that it is.
+
+    What closes the driver is no failure: it is raised again.
+    """
+    if isinstance(exc, GeneratorExit):
+        raise exc
     task = asyncio.current_task()
     if not isinstance(exc, asyncio.CancelledError) or task is None or task.cancelling():
         return exc
@@ -130,16 +123,32 @@ def _as_failure(exc: BaseException) -> BaseException:
     return failure
 
 
-def _watcher(cancellation: CancellationToken | None) -> asyncio.Future[None] | None:
-    """Start looking at a token that tells nobody of its cancellation by itself."""
-    if cancellation is None or not cancellation.needs_polling:
-        return None
+class _Waits:
+    """How a driver waits: for whatever the run is waiting for, and no longer once it is cancelled."""
 
-    async def watch() -> None:
+    def __init__(self) -> None:
+        self._cancellation: CancellationToken | None = None
+        self._watcher: asyncio.Future[None] | None = None
+
+    def begin(self, run: Any) -> None:
+        run.home = running_loop()
+        self._cancellation = run.signal
+        if self._cancellation is not None and self._cancellation.needs_polling:
+            self._watcher = asyncio.ensure_future(self._poll(self._cancellation))
+
+    def end(self) -> None:
+        if self._watcher is not None:
+            self._watcher.cancel()
+
+    def up_to(self, awaitable: Awaitable[T]) -> Awaitable[T]:
+        """Await, unless the run is cancelled first: then the awaited work is cancelled and `RunCancelled` raised."""
+        return awaitable if self._cancellation is None else _watched(awaitable, self._cancellation)
+
+    @staticmethod
+    async def _poll(cancellation: CancellationToken) -> None:
+        """Look at a token that tells nobody of its cancellation by itself."""
         while not cancellation.cancelled:  # noqa: ASYNC110 - a foreign event has only is_set to look at
             await asyncio.sleep(_POLL_SECONDS)
-
-    return asyncio.ensure_future(watch())
 
 
 def _perform(effect: Any) -> Any:
@@ -152,23 +161,26 @@ def _perform(effect: Any) -> Any:
     if kind is Consult:
         answer = effect.fn()
         return run_coroutine(answer) if inspect.iscoroutine(answer) else answer
+    if kind is Begin:
+        return None  # nothing here waits on an event loop
     raise TypeError(f"a driver cannot perform {kind.__name__}")
 
 
-async def _perform_async(effect: Any) -> Any:
+def _performed(effect: Any) -> Coroutine[Any, Any, Any]:
+    """`_perform`, to be awaited."""
     kind = type(effect)
     if kind is RunVetted:
-        if len(effect.calls) == 1:
-            return [await _run_tool_async(effect.calls[0])]
-        return await _run_tools(effect.calls)
+        return _run_tools(effect.calls)
     if kind is WireCall:
-        if not _is_asynchronous(effect.provider):
-            return await _complete_in_thread(effect)
-        with await async_turn(effect) as arguments:
-            return await effect.provider.async_complete(effect.request.messages, **arguments)
+        return _complete(effect) if _is_asynchronous(effect.provider) else _complete_in_thread(effect)
     if kind is Consult:
-        return await _consult(effect.fn)
+        return _consult(effect.fn)
     raise TypeError(f"a driver cannot perform {kind.__name__}")
+
+
+async def _complete(call: WireCall) -> Any:
+    with await async_turn(call) as arguments:
+        return await call.provider.async_complete(call.request.messages, **arguments)
 
 
 def _is_asynchronous(provider: Any) -> bool:
@@ -202,12 +214,12 @@ async def _consult(fn: Any) -> Any:
     return await answer if inspect.isawaitable(answer) else answer
 
 
-async def _stream(call: WireCall, cancellation: CancellationToken | None) -> AsyncGenerator[tuple[bool, Any], None]:
+async def _stream(call: WireCall, waits: _Waits) -> AsyncGenerator[tuple[bool, Any], None]:
     """Yield `(False, item)` for chunks and at last `(True, response)`."""
     stream = getattr(call.provider, "async_stream", None)
     by_default = getattr(stream, "__func__", None) is Provider.async_stream
     if stream is None or (by_default and not _is_asynchronous(call.provider)):
-        response = await _interruptible(_perform_async(call), cancellation)
+        response = await waits.up_to(_performed(call))
         for item in _shown(call, StreamChunk(getattr(response, "content", ""), getattr(response, "thinking", ""))):
             yield False, item
         yield True, response
@@ -215,12 +227,12 @@ async def _stream(call: WireCall, cancellation: CancellationToken | None) -> Asy
     with await async_turn(call) as arguments:
         chunks = stream(call.request.messages, **arguments)
         if inspect.isawaitable(chunks):
-            chunks = await _interruptible(chunks, cancellation)
+            chunks = await waits.up_to(chunks)
         try:
             response = None
             while response is None:
                 try:
-                    chunk = await _interruptible(anext(chunks), cancellation)
+                    chunk = await waits.up_to(anext(chunks))
                 except StopAsyncIteration:
                     raise ProviderProtocolError("the stream ended without an answer") from None
                 for item in _shown(call, chunk):
@@ -263,6 +275,8 @@ def _run_tool(vetted: VettedCall) -> ToolResult:
 
 
 async def _run_tools(calls: Sequence[VettedCall]) -> list[ToolResult]:
+    if len(calls) == 1:
+        return [await _run_tool_async(calls[0])]
     tasks = [asyncio.ensure_future(_run_tool_async(vetted)) for vetted in calls]
     try:
         return list(await asyncio.gather(*tasks))
@@ -314,11 +328,6 @@ def _failed(exc: BaseException) -> ToolResult:
     if isinstance(exc, ChimeraError) and text:
         return ToolResult("", text)
     return ToolResult("", f"{class_name(exc)}: {text}" if text else class_name(exc))
-
-
-def _interruptible(awaitable: Awaitable[T], cancellation: CancellationToken | None) -> Awaitable[T]:
-    """Await, unless `cancellation` is cancelled first: then the awaited work is cancelled and `RunCancelled` raised."""
-    return awaitable if cancellation is None else _watched(awaitable, cancellation)
 
 
 async def _watched(awaitable: Awaitable[T], cancellation: CancellationToken) -> T:

@@ -6,6 +6,7 @@ yields to a driver: the only things that touch the world.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ __all__ = [
     "Act",
     "Acted",
     "Ask",
+    "Begin",
     "Complete",
     "CompleteInternally",
     "Consult",
@@ -148,6 +150,12 @@ class VettedCall:
 _PROOF = object()
 
 
+class Begin(NamedTuple):
+    """Effect: from here on, all work is for `run`: a driver that waits gives up waiting when the run is cancelled."""
+
+    run: Any
+
+
 class WireCall(NamedTuple):
     """Effect: send the effective envelope. The answer is a `Response`.
 
@@ -175,9 +183,10 @@ class Consult(NamedTuple):
 
 
 class Emit(NamedTuple):
-    """Effect: hand `item` to whoever iterates. The answer is None, once they come back for more."""
+    """Effect: hand `items` to whoever iterates, each taken out as it goes, until there are none, nor any that came
+    meanwhile. The answer is None, once they come back for more."""
 
-    item: Any
+    items: deque[Any]
 
 
-Effect = WireCall | RunVetted | Consult | Emit
+Effect = Begin | WireCall | RunVetted | Consult | Emit

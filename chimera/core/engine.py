@@ -18,13 +18,13 @@ from chimera.core.effects import (
     Act,
     Acted,
     Ask,
+    Begin,
     Complete,
     CompleteInternally,
     Consult,
     Consulting,
     Counts,
     Effect,
-    Emit,
     FinishStep,
     Outcome,
     Tally,
@@ -54,6 +54,7 @@ def execute_program(
     `prompts` are what the user says now: they pass the hooks for prompts on their way into `context`. Returns the
     result of the run. A `RunStopped` becomes the result; other exceptions come out.
     """
+    yield Begin(run)
     run.publish(RunStartedEvent, loop=run.identity.loop)
     result: AgentResult | None = None
     try:
@@ -76,7 +77,7 @@ def execute_program(
         run.publish(RunFinishedEvent, reason=run.reason, result=result)
     yield from _release(run, done=False)
     if run.notes:
-        yield from run.flush()
+        yield run.told
     return result
 
 
@@ -170,7 +171,7 @@ def _model_call(run: Run, messages: list[Message], tools: Any, ask: Complete) ->
 
 def _received(run: Run, response: Any) -> Answer:
     answer = normalize(response)
-    if answer.usage or run.heard:
+    if answer.usage or run.publishes:
         _count(run, answer)
     else:
         run.last_input_tokens = 0
@@ -181,7 +182,7 @@ def _count(run: Run, answer: Answer) -> None:
     before = run.cost
     run.count(answer.usage)
     run.last_input_tokens = _tokens(answer, "input_tokens")
-    if run.heard and run.wants("model_response"):
+    if run.publishes and run.wants("model_response"):
         run.publish(
             ModelResponseEvent,
             message=Message(
@@ -252,7 +253,7 @@ def _compact(run: Run, context: Context) -> Generator[Effect, Any, bool]:
         run.rules.bus.publish(event)
     run.note(LoopEventType.COMPACT_BOUNDARY, event)
     if run.notes:
-        yield from run.flush()
+        yield run.told
     return True
 
 
@@ -262,7 +263,7 @@ def _act(run: Run, ask: Act) -> Generator[Effect, Any, Acted]:
 
 def _finish_step(run: Run, ask: FinishStep) -> Generator[Effect, Any, None]:
     run.steps += 1
-    if not run.reports_steps:
+    if not run.iterated:
         return
     cost, run.reported_cost = run.cost - run.reported_cost, run.cost
     acted = ask.acted
@@ -270,14 +271,16 @@ def _finish_step(run: Run, ask: FinishStep) -> Generator[Effect, Any, None]:
     if ask.done:
         run.held_step = step
     else:
-        yield Emit(step)
+        run.notes.append(step)
+        yield run.told
 
 
 def _release(run: Run, *, done: bool) -> Generator[Effect, Any, None]:
     """Report the step that was kept back until it was known whether it is the last."""
     step, run.held_step = run.held_step, None
     if step is not None:
-        yield Emit(replace(step, done=done))
+        run.notes.append(replace(step, done=done))
+        yield run.told
 
 
 def _within(run: Run, ask: Within) -> Generator[Effect, Any, Outcome]:
@@ -292,7 +295,7 @@ def _within(run: Run, ask: Within) -> Generator[Effect, Any, Outcome]:
 def _consulting(run: Run, ask: Consulting) -> Generator[Effect, Any, Any]:
     run.check_cancelled()
     if run.notes:
-        yield from run.flush()
+        yield run.told
     try:
         answer = yield Consult(partial(ask.fn, run.env))
     except Exception:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from chimera.core import effects
 from chimera.core.arguments import argument_problem
 from chimera.core.decisions import ProviderRequest
-from chimera.core.effects import Consult, Effect, Emit, VettedCall, WireCall
+from chimera.core.effects import Consult, Effect, VettedCall, WireCall
 from chimera.core.loop_events import LoopEventType
 from chimera.core.rules import Asked, Asker
 from chimera.core.run import Run
@@ -62,8 +62,9 @@ def provider_call_flow(
     if run.heard:
         run.note(LoopEventType.STREAM_START, effective.model)
         if run.notes:
-            yield from run.flush()
-        run.publish(ModelRequestEvent, model=effective.model, messages=len(effective.messages))
+            yield run.told
+        if run.publishes:
+            run.publish(ModelRequestEvent, model=effective.model, messages=len(effective.messages))
     headers = model = None
     if effective is not request:
         headers = effective.headers if own is not None and effective.headers != own else None
@@ -117,7 +118,7 @@ def tool_call_flow(run: Run, call: ToolCall, problem: str | None = None) -> Tool
         return grant
     detached = grant
     if run.heard:
-        yield from _announce_call(run, call)
+        _announce(run, call)
     result: ToolResult = yield VettedCall(run, call, run.tools[call.name], arguments, proof=effects._PROOF)
     if not detached:
         result = intercept_tool_result(rules.chains.tool_result, call, result, watch=run.watch)
@@ -139,7 +140,7 @@ def _permission(run: Run, call: ToolCall, doubts: list[Asked]) -> Answered | lis
         return unusable
     if doubts:
         questions += doubts
-    if not questions and run.heard:
+    if not questions and run.publishes:
         _record(run, call, "allow", decision.reason, decision.rule)
     return questions if len(questions) < 2 else _one_each(questions)
 
@@ -154,11 +155,10 @@ def _one_each(questions: list[Asked]) -> list[Asked]:
     return list(asked.values())
 
 
-def _announce_call(run: Run, call: ToolCall) -> Generator[Effect, Any, None]:
-    run.publish(ToolCallEvent, call=call)
+def _announce(run: Run, call: ToolCall) -> None:
+    if run.publishes:
+        run.publish(ToolCallEvent, call=call)
     run.note(LoopEventType.TOOL_USE, call)
-    if run.notes:
-        yield from run.flush()
 
 
 def _unusable(run: Run, call: ToolCall, tool: Any) -> Answered | None:
@@ -196,8 +196,9 @@ def _ask(run: Run, call: ToolCall, question: Asked) -> Generator[Effect, Any, An
     callback, failure = question.asker.callback, None
     if callback is not None:
         failure = yield from _ask_callback(run, callback, approval)
-    elif question.asker.iterates:
-        yield Emit(run.pending(approval))
+    elif question.asker.iterates and run.iterated:
+        run.notes.append(run.pending(approval))
+        yield run.told
     run.check_cancelled()
     if approval.approved and failure is None:
         _record(run, call, "allow", approval.reason, source="user")
@@ -215,7 +216,7 @@ def _ask_callback(run: Run, callback: Any, approval: PendingApproval) -> Generat
     """Ask, and return why there is no answer that counts, or None. Only a plain yes is one: a callback that fails or
     contradicts itself has not approved anything."""
     if run.notes:
-        yield from run.flush()
+        yield run.told
     try:
         answer = yield Consult(partial(callback, approval))
     except Exception as exc:
@@ -271,7 +272,7 @@ def _refuse(run: Run, call: ToolCall, text: str, outcome: str) -> Answered:
 def answer_call(run: Run, call: ToolCall, result: ToolResult, outcome: str) -> Answered:
     """Tell everybody how a call ended."""
     if run.heard:
-        if run.wants("tool_result"):
+        if run.publishes and run.wants("tool_result"):
             run.publish(ToolResultEvent, call=call, result=result.sealed(), outcome=outcome)
         run.note(LoopEventType.TOOL_RESULT, (call, result))
     return Answered(call, result, outcome)

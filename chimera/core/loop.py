@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from chimera.core.asking import running_loop
 from chimera.core.context import Context
-from chimera.core.drivers import Returned, async_drive, drive, drive_to_end
-from chimera.core.effects import Act, Acted, Complete, FinishStep, Outcome
+from chimera.core.drivers import async_drive, drive, drive_to_end
+from chimera.core.effects import Act, Acted, Complete, Effect, Emit, FinishStep, Outcome
 from chimera.core.engine import Program, execute_program
 from chimera.core.env import RunEnv, root_of
 from chimera.core.loop_config import LoopConfig
@@ -45,9 +46,7 @@ class Loop(ABC):
         before a provider call ends the run with a result that says so; whatever a provider raises comes out, with the
         conversation so far in `context`.
         """
-        run = new_run(self, provider, tools, context, env)
-        run.reports_steps = False
-        return drive_to_end(execute_program(run, lambda: self.program(context), context))
+        return drive_to_end(self._effects(provider, tools, context, env, iterated=False))
 
     def iter_steps(
         self, provider: Any, tools: Iterable[Any] | None, context: Context, env: Any = None
@@ -57,27 +56,31 @@ class Loop(ABC):
         A call that needs a person comes as a step with `pending_approval`: decide it, then go on. Undecided means no.
         Closing the generator early leaves a conversation that a provider accepts.
         """
-        run = new_run(self, provider, tools, context, env)
-        steps = drive(execute_program(run, lambda: self.program(context), context))
-        return (yield from steps)
+        return drive(self._effects(provider, tools, context, env))
 
     def async_iter_steps(
         self, provider: Any, tools: Iterable[Any] | None, context: Context, env: Any = None
     ) -> StepStream:
         """`iter_steps` on the event loop. The stream has the `AgentResult` as `result` once it is exhausted."""
-        return StepStream(self._async_steps(provider, tools, context, env))
+        return StepStream(async_drive(_with_result(self._effects(provider, tools, context, env))))
 
-    async def _async_steps(
-        self, provider: Any, tools: Iterable[Any] | None, context: Context, env: Any
-    ) -> AsyncGenerator[Any, None]:
+    def _effects(
+        self, provider: Any, tools: Iterable[Any] | None, context: Context, env: Any, *, iterated: bool = True
+    ) -> Generator[Effect, Any, AgentResult]:
+        """A run of this loop. It is made when the first effect is asked for, and held to what is around it then."""
         run = new_run(self, provider, tools, context, env)
-        run.home = running_loop()
-        driver = async_drive(execute_program(run, lambda: self.program(context), context), run.signal)
-        try:
-            async for item in driver:
-                yield item
-        finally:
-            await driver.aclose()
+        run.iterated = iterated
+        return (yield from execute_program(run, lambda: self.program(context), context))
+
+
+@dataclass(frozen=True, slots=True)
+class _Returned:
+    result: AgentResult
+
+
+def _with_result(effects: Generator[Effect, Any, AgentResult]) -> Generator[Effect, Any, None]:
+    result = yield from effects
+    yield Emit(deque((_Returned(result),)))
 
 
 class StepStream(AsyncIterator[StepResult]):
@@ -92,8 +95,8 @@ class StepStream(AsyncIterator[StepResult]):
 
     async def __anext__(self) -> StepResult:
         item = await anext(self._items)
-        if isinstance(item, Returned):
-            self._result = item.value
+        if isinstance(item, _Returned):
+            self._result = item.result
             await self._items.aclose()
             raise StopAsyncIteration
         step: StepResult = item

@@ -31,7 +31,7 @@ def admit(
         if announce:
             run.note(LoopEventType.SYSTEM, message)
     if run.notes:
-        yield from run.flush()
+        yield run.told
 
 
 def objections(run: Run) -> Generator[Effect, Any, list[Message]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import AbstractEventLoop
 from collections import deque
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
@@ -68,13 +68,15 @@ class Run:
         self.root = root
         self.env: Any = None
         self.listening = listening
-        self.heard = listening or self.rules.bus is not None  # where nobody hears, nothing is put together to be told
-        self.reports_steps = not listening  # whoever hears events has heard of each step
+        self.publishes = self.rules.bus is not None
+        self.heard = listening or self.publishes  # where nobody hears, nothing is put together to be told
+        self.iterated = not listening  # whether somebody takes its steps; whoever hears events has heard of them
         self.streaming = streaming
         config = self.config
         self.shapes_turns = bool(config.middleware) or config.compaction is not None or config.message_queue is not None
-        self.notes: deque[LoopEvent] = deque()
-        self.holds_notes = False
+        self.notes: deque[Any] = deque()  # events, and steps for whoever iterates
+        self.told = Emit(self.notes)
+        """The effect that hands over what has been noted."""
         self.nesting = 0
         watched = self.rules.bus is not None or listening or (outer is not None and outer.watch.observe is not None)
         shows = listening or (outer is not None and outer.watch.shows_changes)
@@ -108,20 +110,15 @@ class Run:
         return {"run_id": who.run_id, "conversation_id": who.conversation_id, "lane": who.lane, "depth": who.depth}
 
     def note(self, kind: LoopEventType, data: Any) -> None:
-        """Queue a `LoopEvent` for whoever listens; `flush` hands it over."""
+        """Queue a `LoopEvent` for whoever listens; they get it when `told` is yielded."""
         if self.listening:
             self.notes.append(LoopEvent(kind, data, self.turn))
 
-    def flush(self) -> Generator[Emit, Any, None]:
-        """Hand over what has been noted. For use with `yield from`, guarded by `if run.notes`."""
-        while self.notes and not self.holds_notes:
-            yield Emit(self.notes.popleft())
-
     def nested(self) -> Run:
-        """Return this run as a call from within a tool sees it: the same in all, but what it notes waits for the
-        outer call, which is the one that somebody listens to."""
+        """Return this run as a call from within a tool sees it: the same in all, but it hands over nothing: what it
+        notes waits for the outer call, which is the one that somebody listens to."""
         inner = copy(self)
-        inner.holds_notes = True
+        inner.told = Emit(deque())
         inner.nesting += 1
         inner.rules = self.rules_below()
         return inner

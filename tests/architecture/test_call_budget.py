@@ -124,13 +124,13 @@ def calls_per_step(kind: str, make: Callable[[], Interceptors | None], start: in
 @pytest.mark.parametrize(
     ("kind", "make", "budget"),
     [
-        ("sync", no_policy, 172),
-        ("sync", policy, 206),
-        ("sync", packs, 432),
+        ("sync", no_policy, 168),
+        ("sync", policy, 200),
+        ("sync", packs, 417),
         ("async", no_policy, 194),
-        ("async", policy, 228),
-        ("agent", no_policy, 279),
-        ("agent", policy, 316),
+        ("async", policy, 226),
+        ("agent", no_policy, 232),
+        ("agent", policy, 267),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Generator
 from typing import Any
 
@@ -15,7 +16,7 @@ from chimera.core.agent_loop import AgentLoop
 from chimera.core.cancellation import CancellationToken
 from chimera.core.context import Context
 from chimera.core.decisions import Interceptors
-from chimera.core.drivers import Returned, async_drive, drive, drive_to_end
+from chimera.core.drivers import async_drive, drive, drive_to_end
 from chimera.core.effects import Consult, Effect, Emit
 from chimera.core.loop import ReAct, async_drain_steps, drain_steps
 from chimera.core.loop_config import LoopConfig
@@ -154,13 +155,13 @@ class TestDriversThemselves:
 
     def effects(self, log: list[str]) -> Generator[Effect, Any, str]:
         try:
-            yield Emit("first")
+            yield Emit(deque(["first"]))
             answer = yield Consult(lambda: 7)
             try:
                 yield Consult(self.fail)
             except OSError as exc:
                 log.append(str(exc))
-            yield Emit(answer)
+            yield Emit(deque([answer]))
             return "end"
         finally:
             log.append("closed")
@@ -180,7 +181,7 @@ class TestDriversThemselves:
     async def test_asynchronous(self) -> None:
         log: list[str] = []
         items = [item async for item in async_drive(self.effects(log))]
-        assert (items, log) == (["first", 7, Returned("end")], ["outside", "closed"])
+        assert (items, log) == (["first", 7], ["outside", "closed"])
 
     def test_to_the_end(self) -> None:
         assert drive_to_end(self.effects([])) == "end"
@@ -210,11 +211,11 @@ class TestDriversThemselves:
 
         for fn in (make, later, lambda: later()):
 
-            def effects(fn: Any = fn) -> Generator[Effect, Any, Any]:
-                return (yield Consult(fn))
+            def effects(fn: Any = fn) -> Generator[Effect, Any, None]:
+                yield Emit(deque([(yield Consult(fn))]))
 
-            assert drive_to_end(effects()) == make()
-            assert [item async for item in async_drive(effects())] == [Returned(make())]
+            assert list(drive(effects())) == [make()]
+            assert [item async for item in async_drive(effects())] == [make()]
 
     @pytest.mark.parametrize("effect", [None, "text", object(), ("a",)])
     async def test_what_is_no_effect_is_thrown_back(self, effect: Any) -> None:

@@ -103,11 +103,9 @@ class TestProviderCall:
         chain: list[Any] = [lambda messages: InterceptDecision.replace(messages)]
         run, _ = new_run(held(Interceptors(context=chain)), listening=True)
         flow = provider_call_flow(run, MESSAGES, None, {})
-        emitted = [next(flow), next(flow)]
-        assert [effect.item.type for effect in emitted if isinstance(effect, Emit)] == [
-            LoopEventType.INTERCEPTOR,
-            LoopEventType.STREAM_START,
-        ]
+        emitted = next(flow)
+        assert isinstance(emitted, Emit)
+        assert [event.type for event in emitted.items] == [LoopEventType.INTERCEPTOR, LoopEventType.STREAM_START]
         assert isinstance(next(flow), WireCall)
 
     def test_a_failure_comes_out(self) -> None:
@@ -196,9 +194,10 @@ class TestToolCall:
 
 def approval_in(effect: Any) -> PendingApproval:
     assert isinstance(effect, Emit)
-    assert isinstance(effect.item, StepResult)
-    assert effect.item.pending_approval is not None
-    return effect.item.pending_approval
+    [step] = effect.items
+    assert isinstance(step, StepResult)
+    assert step.pending_approval is not None
+    return step.pending_approval
 
 
 class TestAsking:
