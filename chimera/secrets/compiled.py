@@ -3,54 +3,131 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
-from chimera.secrets.rules import SecretRule
+from chimera.secrets.rules import LOOK_BACK, SecretRule
 
 __all__ = ["Compiled", "compile_rules"]
 
+_MARK = "\0"
+_CONTEXT = rf"(?<=\A{_MARK})(?s:.{{{LOOK_BACK}}})"
+_OWN_GROUP = "(?P<"
+_SECRET = "(?P<secret>"
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True, eq=False)
 class Compiled:
-    """All rules as one pattern; `groups` tells, by group number, which rule it is and which group holds the secret."""
+    """One pattern for many rules, with as few groups as can be, since each costs time at every match.
+
+    `leads` tells by the number of a group, which is the last one of a match, that it holds what leads to the secret,
+    all but the beginning, which is the value. Of rules with groups of their own, `secrets` tells by the number of the
+    last group which one holds the secret. Otherwise it is `other`, 0 for the whole match.
+    """
 
     pattern: re.Pattern[str]
-    groups: dict[int | None, tuple[str, int]]
+    leads: dict[int | None, str] = field(default_factory=dict)
+    secrets: dict[int | None, int] = field(default_factory=dict)
+    other: int = 0
+    names: dict[int | None, str] = field(default_factory=dict)
 
-    def secret_group(self, match: re.Match[str]) -> int:
-        """Return the group that holds the secret, 0 for the whole match."""
-        known = self.groups.get(match.lastindex)
-        return known[1] if known else self.pattern.groupindex.get("secret", 0)
+    def secret(self, match: re.Match[str]) -> tuple[int, int]:
+        """Return where the secret of a match starts and ends; what stands before it in the match leads to it."""
+        group = match.lastindex
+        if group is not None and group in self.leads:
+            return match.end(group), match.end()
+        return match.span(self.secrets.get(group, self.other))
 
-    def rule_of(self, match: re.Match[str]) -> str:
-        known = self.groups.get(match.lastindex)
-        return known[0] if known else "pattern"
+    def name(self, text: str, place: int) -> str:
+        """Return the name of the rule that matches at `place`; they must have been compiled with their names."""
+        match = self.pattern.match(text, place)
+        return self.names.get(match.lastindex, "pattern") if match else "pattern"
+
+    @property
+    def divides(self) -> bool:
+        """Whether `divide` may be called: no rule has groups of its own."""
+        return len(self.leads) == self.pattern.groups
+
+    def divide(self, text: str, position: int, most: int) -> list[str | None]:
+        """Return what the first `most` matches from `position` on leave of the text.
+
+        That is what stands before a match, then the groups of its lead, one of them not None at most, and so on for
+        the next one; at last what follows all of them. `position` is no less than `LOOK_BACK`.
+        """
+        parts: list[str | None] = self._resumed.split(_MARK + text[position - LOOK_BACK :], most + 1)
+        return parts[1 + len(self.leads) :]
+
+    @cached_property
+    def _resumed(self) -> re.Pattern[str]:
+        """The pattern for a text that was cut off: it takes the context, which is marked, for its first match."""
+        return re.compile(f"{_MARK}{_CONTEXT}|{self.pattern.pattern}")
 
 
-def compile_rules(rules: Iterable[SecretRule]) -> Compiled:
+def compile_rules(rules: Iterable[SecretRule], named: bool = False) -> Compiled:
     """Join `rules` into one pattern: a tree of their starts, so that a character is compared once for all of them.
 
     At one place of a text the longest start that leads to a match wins, and the earlier rule among equal starts.
     """
-    bodies: list[tuple[str, str]] = []
-    named = [(rule, start) for rule in rules for start in rule.starts]
-    for number, (rule, start) in enumerate(named):
-        body = rule.after(start).replace("(?P<secret>", f"(?P<s{number}>")
-        bodies.append((start, f"(?P<r{number}>{body})"))
-    pattern = re.compile(_tree(bodies))
-    index = pattern.groupindex
-    groups: dict[int | None, tuple[str, int]] = {
-        index[f"r{n}"]: (rule.name, index.get(f"s{n}", 0)) for n, (rule, _) in enumerate(named)
-    }
-    return Compiled(pattern, groups)
+    return _Tree(named).compiled([(start, start, rule) for rule in rules for start in rule.starts])
 
 
-def _tree(bodies: list[tuple[str, str]]) -> str:
-    """Return a pattern for any of `(start, body)`; starts with a common beginning share it."""
-    by_first: dict[str, list[tuple[str, str]]] = {}
-    for start, body in bodies:
-        by_first.setdefault(start[:1], []).append((start[1:], body))
-    ended = [body for _, body in by_first.pop("", [])]
-    branches = [re.escape(first) + _tree(rest) for first, rest in by_first.items()] + ended
-    return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"
+_Branch = tuple[str, str, SecretRule]
+"""What is left of a start, the start, and its rule."""
+
+
+class _Tree:
+    """Writes the pattern and numbers its groups."""
+
+    def __init__(self, named: bool) -> None:
+        self._leads: list[str] = []
+        self._own = 0
+        self._names: list[str] | None = [] if named else None
+
+    def compiled(self, branches: list[_Branch]) -> Compiled:
+        pattern = re.compile(self._joined("", branches))
+        index = pattern.groupindex
+        leads: dict[int | None, str] = {index[f"l{n}"]: begun for n, begun in enumerate(self._leads)}
+        own = [(index[f"r{n}"], index.get(f"s{n}")) for n in range(self._own)]
+        secrets: dict[int | None, int] = {whole: secret or whole for whole, secret in own}
+        names: dict[int | None, str] = {index[f"n{n}"]: name for n, name in enumerate(self._names or ())}
+        return Compiled(pattern, leads, secrets, names=names)
+
+    def _joined(self, begun: str, branches: Sequence[_Branch]) -> str:
+        """Return a pattern for any of `branches`, of whose starts `begun` was written already."""
+        rule = branches[0][2]
+        if begun and rule.lead is not None and all(other is rule for _, _, other in branches):
+            return self._led(begun, rule, branches)
+        by_first: dict[str, list[_Branch]] = {}
+        for left, start, rule in branches:
+            by_first.setdefault(left[:1], []).append((left[1:], start, rule))
+        ended = by_first.pop("", [])
+        paths = [re.escape(first) + self._joined(begun + first, rest) for first, rest in by_first.items()]
+        return _any([*paths, *(self._end(branch) for branch in ended)])
+
+    def _led(self, begun: str, rule: SecretRule, branches: Sequence[_Branch]) -> str:
+        """Return a pattern for starts of one rule, which share a group."""
+        self._leads.append(begun)
+        ways = sorted(branches, key=lambda branch: -len(branch[0]))
+        starts = _any([re.escape(left) + rule.before(start) for left, start, _ in ways])
+        return self._name(rule, f"(?P<l{len(self._leads) - 1}>{starts}{rule.lead})(?:{rule.rest})")
+
+    def _end(self, branch: _Branch) -> str:
+        _, start, rule = branch
+        if rule.lead is not None:
+            return self._led(start, rule, [branch])
+        if _OWN_GROUP not in rule.rest:
+            return self._name(rule, f"(?:{rule.before(start)}{rule.rest})")
+        self._own += 1
+        rest = rule.rest.replace(_SECRET, f"(?P<s{self._own - 1}>")
+        return self._name(rule, f"(?P<r{self._own - 1}>{rule.before(start)}{rest})")
+
+    def _name(self, rule: SecretRule, pattern: str) -> str:
+        if self._names is None:
+            return pattern
+        self._names.append(rule.name)
+        return f"(?P<n{len(self._names) - 1}>{pattern})"
+
+
+def _any(ways: list[str]) -> str:
+    return ways[0] if len(ways) == 1 else f"(?:{'|'.join(ways)})"

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from chimera.secrets.compiled import Compiled, compile_rules
+from chimera.secrets.join import join_parts
 from chimera.secrets.prefilter import Prefilter
 from chimera.secrets.rules import DEFAULT_RULES, SecretRule
-from chimera.secrets.walk import Found, Parts, walk
+from chimera.secrets.walk import Found, Parts, Walk
 
 __all__ = ["SecretDetector", "SecretMatch"]
 
 REDACTED = "[redacted]"
 _REMEMBERED = 32
+_WORTH = 1 << 15  # so many characters pay for another pattern
+_SHORT = 32  # a text of so many characters is searched through before another way has begun
+_FEW = 64
+_NEAR = 24  # secrets that come so close, on the average, are cut out many at once
+_STRETCH = 1 << 16
+_STRETCHES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,7 @@ class SecretDetector:
         if not self.rules:
             raise ValueError("a detector needs at least one rule")
         self._parts: dict[frozenset[str], Parts] = {}
+        self._wanted: dict[frozenset[str], int] = {}
 
     @classmethod
     def of(cls, pattern: str | re.Pattern[str]) -> SecretDetector:
@@ -48,7 +56,7 @@ class SecretDetector:
         """
         compiled = _own_pattern(pattern)
         detector = cls((SecretRule("pattern", ("",), compiled.pattern),))
-        detector._compiled = Compiled(compiled, {})
+        detector._compiled = detector._named = Compiled(compiled, other=compiled.groupindex.get("secret", 0))
         return detector
 
     def find(self, text: str) -> list[SecretMatch]:
@@ -59,26 +67,56 @@ class SecretDetector:
         """Return `text` with every secret replaced; the same object when there is none."""
         pieces: list[str] = []
         leads: dict[str, str] = {}
-        position = 0
-        for match, by in self._matches(text):
-            start, end = match.span()
-            first, last = match.span(by.secret_group(match))
+        position = since = 0
+        left = _FEW
+        matches = self._matches(text)
+        for match, by in matches:
+            start, last = match.span()
+            first, end = by.secret(match)
             pieces.append(text[position:start])
             if start < first:
                 lead = text[start:first]
                 if lead not in leads:  # what leads to a secret may hold another one: a user name, say
                     leads[lead] = self.scrub(lead, replacement)
                 pieces.append(leads[lead])
-            if first < last:
+            if first < end:
                 pieces.append(replacement)
-            if last < end:
-                pieces.append(text[last:end])
-            position = end
+            if end < last:
+                pieces.append(text[end:last])
+            position = last
+            left -= 1
+            if not left:
+                if position - since < _FEW * _NEAR and isinstance(matches, Walk):
+                    position = self._cut(matches, position - since, replacement, pieces)
+                since, left = position, _FEW
         if not pieces:
             return text
         pieces.append(text[position:])
         clean = "".join(pieces)
         return text if clean == text else clean
+
+    def _cut(self, walk: Walk, spread: int, replacement: str, pieces: list[str]) -> int:
+        """Cut out the next secrets all at once, as many as may come in a stretch when `_FEW` of them come in `spread`.
+
+        Returns the place up to which `pieces` then holds the clean text.
+        """
+        position = walk.position
+        stretch = max(_STRETCH, (len(walk.text) - position) // _STRETCHES)
+        divided = walk.divide(_FEW * stretch // spread)
+        if divided is not None:
+            parts, by = divided
+            pieces.append(
+                join_parts(parts, by.leads.values(), replacement, lambda leads: self._scrub_all(leads, replacement))
+            )
+        return walk.position
+
+    def _scrub_all(self, leads: Collection[str], replacement: str) -> dict[str, str]:
+        """Return the clean text for each of `leads`, each of which holds the beginning of a rule."""
+        prefilter = self._prefilter
+        if self._distinct and prefilter is not None and prefilter.count("\n".join(leads)) == len(leads):
+            return {}
+        search = self._compiled.pattern.search
+        return {lead: self.scrub(lead, replacement) for lead in leads if search(lead)}
 
     @cached_property
     def _compiled(self) -> Compiled:
@@ -94,32 +132,51 @@ class SecretDetector:
         except ImportError:
             return None
 
-    def _matches(self, text: str) -> Iterator[Found]:
-        if self._prefilter is None:
+    @cached_property
+    def _distinct(self) -> bool:
+        """Whether no two rules begin with the same text."""
+        starts = [start for rule in self.rules for start in rule.starts]
+        return len(starts) == len(set(starts))
+
+    @cached_property
+    def _named(self) -> Compiled:
+        """All rules once more, in a slower form that tells which one has matched."""
+        return compile_rules(self.rules, named=True)
+
+    def _matches(self, text: str) -> Iterable[Found]:
+        if self._prefilter is None or len(text) < _SHORT:
             whole = self._compiled
             return ((match, whole) for match in whole.pattern.finditer(text))
-        return walk(text, self._prefilter, self._compiled, self._part)
+        return Walk(text, self._prefilter, self._compiled, self._part)
 
-    def _part(self, crowd: frozenset[str]) -> Parts:
-        """Return a search without the literals of `crowd`, and their rules; remembered, for crowds come again."""
+    def _part(self, crowd: frozenset[str], size: int) -> Parts | None:
+        """Return a search without the literals of `crowd`, and their rules; remembered, for crowds come again.
+
+        None until the texts for which it was wanted, `size` characters this time, are worth it together.
+        """
         parts = self._parts.get(crowd)
         if parts is None:
+            wanted = self._wanted[crowd] = self._wanted.get(crowd, 0) + size
+            if len(self._parts) + len(self._wanted) > _REMEMBERED:
+                self._parts.clear()
+                self._wanted.clear()
+            if wanted < _WORTH:
+                return None
             assert self._prefilter is not None
             rest = [literal for literal in self._prefilter.literals if literal not in crowd]
             held = [(rule, tuple(start for start in rule.starts if start in crowd)) for rule in self.rules]
             rules = compile_rules(replace(rule, starts=starts) for rule, starts in held if starts)
-            if len(self._parts) >= _REMEMBERED:
-                self._parts.clear()
+            self._wanted.pop(crowd, None)
             parts = self._parts[crowd] = (Prefilter(rest) if rest else None, rules)
         return parts
 
     def _secrets(self, match: re.Match[str], by: Compiled) -> Iterator[SecretMatch]:
-        start, end = match.span(by.secret_group(match))
+        start, end = by.secret(match)
         base = match.start()
         for inner in self.find(match.string[base:start]):
             yield SecretMatch(inner.rule, base + inner.start, base + inner.end)
         if start < end:
-            yield SecretMatch(by.rule_of(match), start, end)
+            yield SecretMatch(self._named.name(match.string, base), start, end)
 
 
 def _own_pattern(pattern: str | re.Pattern[str]) -> re.Pattern[str]:

@@ -13,7 +13,8 @@ Hits = Sequence[tuple[int, int, int]]
 BLOCK = 1 << 14
 """How many characters are looked through at once; what stands in one block tells how to go about the next."""
 
-_CROWDED = BLOCK // 32
+_CROWDED = 32
+_CROWD = 32
 
 
 class Prefilter:
@@ -36,13 +37,21 @@ class Prefilter:
         found: Hits = self._search(data[base : base + BLOCK + self._overlap], True)
         return found
 
-    def crowd(self, hits: Hits) -> frozenset[str]:
-        """Return the literals that make a block too full to look at each of its hits; none when it is not."""
-        if len(hits) <= _CROWDED:
+    def count(self, text: str) -> int:
+        """Return how often the literals stand in `text`."""
+        return len(self._search(text.encode("ascii", "replace"), True))
+
+    def crowd(self, hits: Hits, size: int) -> frozenset[str]:
+        """Return the literals that make a block too full to look at each of its hits; none when it is not.
+
+        `size` is the number of characters from the beginning of the block to the end of the text.
+        """
+        many = max(min(size, BLOCK) // _CROWDED, _CROWD)
+        if len(hits) <= many:
             return frozenset()
         frequent, left = set(), len(hits)
         for index, count in Counter([hit[0] for hit in hits]).most_common():
-            if left <= _CROWDED // 2:
+            if left <= many // 2:
                 break
             frequent.add(self.literals[index])
             left -= count

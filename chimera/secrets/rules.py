@@ -11,13 +11,17 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["DEFAULT_RULES", "SecretRule"]
+__all__ = ["DEFAULT_RULES", "LOOK_BACK", "SecretRule"]
+
+LOOK_BACK = 16
+"""How many characters before its start a rule may look at."""
 
 _ALNUM = "[A-Za-z0-9]"
 _WORD = "[A-Za-z0-9_]"
 _TOKEN = "[A-Za-z0-9_-]"
 _BASE64 = "[A-Za-z0-9+/]"
 _BEARER = "[A-Za-z0-9._~+/=-]"
+_SPACES = r"\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"  # all of `\s`, found quicker
 _ASSIGN = r"""\\?["']?\]?[ \t]{0,4}(?:=>|:=|[:=,])\s{0,4}\\?["']?"""
 _PROSE = (
     r"(?!(?:[Aa]uthenticat|[Aa]uthori[sz]|credential|challenge|security|instrument|certificate|protocol|mechanism"
@@ -36,16 +40,22 @@ class SecretRule:
     plain words (as it does in `task-scheduler`).
     An empty start gives up the literal search: the rule is then tried at every place of the text.
     `rest` may use named groups but no numbered back references.
+
+    Where `lead` is given, start and lead are kept, and only what `rest` matches is the secret. That says the same as a
+    group `secret` and is quicker in a text full of secrets, but promises more: neither expression has groups of its
+    own, `rest` never matches the empty text, and what leads to a secret holds no match of the same rule. No rule looks
+    back further than `LOOK_BACK` characters before its start.
     """
 
     name: str
     starts: tuple[str, ...]
     rest: str
     edge: Literal["any", "token", "run", "word"] = "any"
+    lead: str | None = None
 
-    def after(self, start: str) -> str:
-        """Return the regular expression of what must follow `start`; it looks back to what stands before."""
-        return _edge(start, self.edge) + self.rest
+    def before(self, start: str) -> str:
+        """Return the regular expression that looks back, from the end of `start`, to what stands before it."""
+        return _edge(start, self.edge)
 
 
 def _edge(start: str, edge: str) -> str:
@@ -59,7 +69,7 @@ def _edge(start: str, edge: str) -> str:
     ).replace("{}", re.escape(start))
     if edge == "word":
         before += f"|(?<=[0-9]{re.escape(start)})|{_not_plain_words()}"
-    return f"(?:{before})"
+    return f"(?>{before})"  # once it holds there is no use in another way to show it
 
 
 def _not_plain_words() -> str:
@@ -81,16 +91,17 @@ _PRIVATE_KEY = (
     rf"|{_KEY_BODY})"
 )
 _AUTHORIZATION = (
-    rf"{_ASSIGN}(?P<secret>(?:Digest|Hawk|AWS4-HMAC-SHA256)[ \t][^\r\n]{{8,4096}}"
+    r"(?:Digest|Hawk|AWS4-HMAC-SHA256)[ \t][^\r\n]{8,4096}"
     rf"|(?:Basic|Bearer|Token|token|bearer|basic|ApiKey|Negotiate|Key)[ \t]{{1,4}}{_BEARER}{{4,}}+"
-    rf"|(?!(?>[A-Za-z]{{1,40}})(?!{_BEARER})){_BEARER}{{8,}}+(?![(\[]))"
+    rf"|(?!(?>[A-Za-z]{{1,40}})(?!{_BEARER})){_BEARER}{{8,}}+(?![(\[])"
 )
-_URL_PASSWORD = rf"[^\s/:@\"'<>`]{{0,128}}:(?P<secret>{_PLACEHOLDER}[^\s/\"'<>`]{{1,256}})(?=@)"
+_USER = rf"[^{_SPACES}/:@\"'<>`]{{0,128}}:"
+_URL_PASSWORD = rf"{_PLACEHOLDER}[^{_SPACES}/\"'<>`]{{1,256}}(?=@)"
 _FIELD_PASSWORD = (
-    r"(?P<secret>(?!\[redacted\]|(?:None|null|true|false)\b)"
-    r"""[^\s;&"'`,()\[\]{}<>$]{3,72}+)(?=[\s;&"'`]|\\["'rn]|\Z)"""
+    r"(?!\[redacted\]|(?:None|null|true|false)\b)"
+    rf"""[^{_SPACES};&"'`,()\[\]{{}}<>$]{{3,72}}+(?=[\s;&"'`]|\\["'rn]|\Z)"""
 )
-_API_KEY = rf"{_ASSIGN}(?P<secret>(?=[A-Za-z_-]{{0,40}}[0-9]){_TOKEN}{{20,}}+)(?![(.\[])"
+_API_KEY = rf"(?=[A-Za-z_-]{{0,40}}[0-9]){_TOKEN}{{20,}}+(?![(.\[])"
 _JWT = rf"{_TOKEN}{{8,}}+\.{_TOKEN}{{4,}}+(?:\.{_TOKEN}*+){{1,3}}+"
 
 _VENDORS = (
@@ -116,12 +127,14 @@ _CLOUDS = (
     SecretRule(
         "aws-secret-key",
         ("secret_access_key", "SECRET_ACCESS_KEY", "SecretAccessKey", "secretAccessKey", "secret-access-key"),
-        rf"{_ASSIGN}(?P<secret>{_BASE64}{{40}})(?![A-Za-z0-9+/=])",
+        rf"{_BASE64}{{40}}(?![A-Za-z0-9+/=])",
+        lead=_ASSIGN,
     ),
     SecretRule(
         "aws-session-token",
         ("session_token", "SESSION_TOKEN", "SessionToken", "sessionToken"),
-        rf"{_ASSIGN}(?P<secret>[A-Za-z0-9+/=]{{64,}}+)",
+        "[A-Za-z0-9+/=]{64,}+",
+        lead=_ASSIGN,
     ),
     _prefixed("google-api-key", "AIza", _TOKEN, 33, "token"),
     _prefixed("google-oauth-token", "ya29. 1//0", _TOKEN, 20, "token"),
@@ -129,9 +142,10 @@ _CLOUDS = (
     SecretRule(
         "azure-account-key",
         ("AccountKey=", "SharedAccessKey=", "accountkey=", "sharedaccesskey="),
-        rf"(?P<secret>{_BASE64}{{20,}}+={{0,2}})",
+        rf"{_BASE64}{{20,}}+={{0,2}}",
+        lead="",
     ),
-    SecretRule("azure-signature", ("sig=",), r"(?<=[?&;6]sig=)(?P<secret>[A-Za-z0-9+/%]{30,}+={0,2})"),
+    SecretRule("azure-signature", ("sig=",), "[A-Za-z0-9+/%]{30,}+={0,2}", lead=r"(?<=[?&;6]sig=)"),
     SecretRule("azure-client-secret", ("Q~",), r"(?<=[A-Za-z0-9_~.-]{3}[0-9]Q~)[A-Za-z0-9_~.-]{31,34}"),
     _prefixed("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", _ALNUM, 32),
     _prefixed("databricks-token", "dapi", "[a-f0-9]", 32, "token"),
@@ -159,7 +173,7 @@ _SERVICES = (
     _prefixed("slack-token", "xoxb- xoxp- xoxa- xoxr- xoxs- xoxe- xoxe. xoxc- xoxd- xoxo-", "[A-Za-z0-9.%-]", 10),
     _prefixed("slack-token", "xapp- xwfp-", "[A-Za-z0-9-]", 10, "token"),
     SecretRule(
-        "slack-webhook", ("hooks.slack.com/",), r"(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9+/_-]{20,}+)"
+        "slack-webhook", ("hooks.slack.com/",), "[A-Za-z0-9+/_-]{20,}+", lead="(?:services|workflows|triggers)/"
     ),
     _prefixed("stripe-key", "sk_live_ sk_test_ rk_live_ rk_test_ whsec_", "[A-Za-z0-9+/=]", 16),
     SecretRule("sendgrid-key", ("SG.",), rf"{_TOKEN}{{16,32}}\.{_TOKEN}{{16,}}+", "token"),
@@ -173,24 +187,27 @@ _SERVICES = (
 _ASSIGNED = (
     SecretRule("private-key", ("-----BEGIN ",), _PRIVATE_KEY),
     SecretRule("jwt", ("eyJ",), _JWT, "run"),
-    SecretRule("authorization", ("Authorization", "authorization", "AUTHORIZATION"), _AUTHORIZATION),
+    SecretRule("authorization", ("Authorization", "authorization", "AUTHORIZATION"), _AUTHORIZATION, lead=_ASSIGN),
     SecretRule(
         "bearer-token",
         ("Bearer", "bearer", "BEARER"),
-        rf"(?:[ \t]{{1,4}}|%20|\+)(?P<secret>{_PROSE}{_BEARER}{{8,}}+)",
+        rf"{_PROSE}{_BEARER}{{8,}}+",
         "token",
+        r"(?:[ \t]{1,4}|%20|\+)",
     ),
-    SecretRule("connection-password", ("://", r":\/\/"), _URL_PASSWORD),
+    SecretRule("connection-password", ("://", r":\/\/"), _URL_PASSWORD, lead=_USER),
     SecretRule(
         "connection-password",
         ("Password=", "password=", "PASSWORD=", "Pwd=", "pwd=", "PWD="),
         _FIELD_PASSWORD,
         "token",
+        "",
     ),
     SecretRule(
         "api-key",
         ("api-key", "Api-Key", "API-KEY", "Api-key", "api_key", "API_KEY", "apikey", "apiKey", "ApiKey", "APIKEY"),
         _API_KEY,
+        lead=_ASSIGN,
     ),
 )
 

@@ -11,63 +11,101 @@ from collections.abc import Callable, Iterator
 
 from chimera.secrets.compiled import Compiled
 from chimera.secrets.prefilter import BLOCK, Hits, Prefilter, starts
+from chimera.secrets.rules import LOOK_BACK
 
-__all__ = ["Found", "Parts", "walk"]
+__all__ = ["Found", "Parts", "Walk"]
 
 Found = tuple[re.Match[str], Compiled]
 Parts = tuple[Prefilter | None, Compiled]
 """A search for literals, None for none, and the rules of all other literals."""
 
-_WORTH = 2 * BLOCK  # what must be left of a text for another pattern to pay
 _MANY = 40  # of so many literals on, all of them together cost no more
 _CHANGES = 6
+_PAUSE = 16 * BLOCK
 
 
-def walk(text: str, prefilter: Prefilter, whole: Compiled, part: Callable[[frozenset[str]], Parts]) -> Iterator[Found]:
-    """Yield the matches of `whole`, none overlapping another.
+class Walk:
+    """Iterates over the matches of `whole`, none overlapping another.
 
-    `part` makes the search that leaves the given literals out, and the rules of just these literals.
+    `part` makes the search that leaves the given literals out, and the rules of just these literals; None when that
+    does not pay for so many characters.
     """
-    return _Walk(text, prefilter, whole, part).run()
 
-
-class _Walk:
     def __init__(
-        self, text: str, prefilter: Prefilter, whole: Compiled, part: Callable[[frozenset[str]], Parts]
+        self, text: str, prefilter: Prefilter, whole: Compiled, part: Callable[[frozenset[str], int], Parts | None]
     ) -> None:
-        self.text, self.whole, self.part = text, whole, part
+        self.text, self.whole, self.part, self.every = text, whole, part, prefilter
         self.data = text.encode("ascii", "replace")  # one byte a character, so that places in both are the same
         self.prefilter: Prefilter | None = prefilter
         self.crowd: frozenset[str] = frozenset()
-        self.common = whole
-        self.matches: Iterator[re.Match[str]] = iter(())  # of `common`
-        self.ahead: re.Match[str] | None = None  # the next one of them
+        self.common: _Scan | None = None  # for the literals of the crowd
+        self.scans: dict[Compiled, _Scan] = {}
         self.changes = 0
+        self.pause = _PAUSE
+        self.afresh = 0  # where to look again for what crowds the text, after it was all literals
         self.position = 0
-        self.found: list[Found] = []
 
-    def run(self) -> Iterator[Found]:
+    def __iter__(self) -> Iterator[Found]:
         match_at = self.whole.pattern.match
         for base in range(0, len(self.data), BLOCK):
+            if base + BLOCK <= self.position:
+                continue
             hits = self._hits(base)
             for start in starts(hits, base) if hits else ():
-                if self.ahead is not None:
-                    self._take_common(start)
+                if self.common is not None:
+                    yield from self._common_before(start)
                 if start >= self.position:
                     match = match_at(self.text, start)
                     if match is not None:
-                        self._take(match, self.whole)
-            if self.ahead is not None:
-                self._take_common(base + BLOCK)
-            if self.found:
-                yield from self.found
-                self.found.clear()
+                        self.position = match.end()
+                        yield match, self.whole
+            if self.common is not None:
+                yield from self._common_before(base + BLOCK)
+
+    def divide(self, most: int) -> tuple[list[str | None], Compiled] | None:
+        """Take the next matches, `most` of them if there are so many, out of the text, and go on behind them.
+
+        Returns what they leave, and by which rules: see `Compiled.divide`. The last part is empty where text is left.
+        None when each match must be looked at; that may have changed a little later.
+        """
+        common = None if self.common is None else self.common.rules
+        if common is None or not common.divides or not self.whole.divides or self.position < LOOK_BACK:
+            return None
+        parts = common.divide(self.text, self.position, most)
+        end = len(self.text)
+        if len(parts) // (len(common.leads) + 1) >= most:
+            end -= len(parts[-1] or "")
+            parts[-1] = ""
+        if not self._common_alone(self.position, end):
+            return None
+        self.position = end
+        return parts, common
+
+    def _common_alone(self, position: int, end: int) -> bool:
+        """Tell whether no match of another literal starts here; if one does, follow its literal, too, from now on."""
+        for base in range(position, end, BLOCK):
+            if self.prefilter is None:
+                break
+            hits = self.prefilter.hits(self.data, base)
+            others = self.prefilter.crowd(hits, len(self.data) - base) or frozenset(
+                self.prefilter.literals[literal]
+                for literal, start, _ in hits
+                if base + start < end and self.whole.pattern.match(self.text, base + start)
+            )
+            if others:
+                self._follow(others, position)
+                return False
+        return True
 
     def _hits(self, base: int) -> Hits:
         if self.prefilter is None:
-            return ()
+            if base < self.afresh:
+                return ()
+            self.prefilter, self.crowd, self.common = self.every, frozenset(), None
+            self.changes = _CHANGES - 1
+            self.pause *= 2
         hits = self.prefilter.hits(self.data, base)
-        crowd = self.prefilter.crowd(hits)
+        crowd = self.prefilter.crowd(hits, len(self.data) - base)
         if not crowd:
             return hits
         self._follow(crowd, base)
@@ -77,29 +115,44 @@ class _Walk:
         """Look for these literals, too, by a regular expression; for all of them where another one would not pay."""
         self.crowd |= crowd
         self.changes += 1
-        if self.changes > _CHANGES or len(self.crowd) > _MANY or len(self.data) - base < _WORTH:
-            self.prefilter, self.common = None, self.whole
-        else:
-            self.prefilter, self.common = self.part(self.crowd)
-        self._look_ahead(max(base, self.position))
+        few = self.changes <= _CHANGES and len(self.crowd) <= _MANY
+        parts = self.part(self.crowd, len(self.data) - base) if few else None
+        if parts is None:
+            self.afresh = base + self.pause
+        self.prefilter, rules = parts or (None, self.whole)
+        if rules not in self.scans:
+            self.scans[rules] = _Scan(rules, self.text, max(base, self.position))
+        self.common = self.scans[rules]
 
-    def _look_ahead(self, position: int) -> None:
-        self.matches = self.common.pattern.finditer(self.text, position)
-        self.ahead = next(self.matches, None)
-
-    def _take_common(self, stop: int) -> None:
+    def _common_before(self, stop: int) -> Iterator[Found]:
         """Take the matches of the frequent literals that start before `stop`."""
-        ahead, matches, common, found = self.ahead, self.matches, self.common, self.found
-        last = None
-        while ahead is not None and ahead.start() < stop:
-            found.append((ahead, common))
-            last, ahead = ahead, next(matches, None)
-        self.ahead = ahead
-        if last is not None:
-            self.position = last.end()
+        while self.common is not None:
+            match = self.common.next(self.position)
+            if match is None or match.start() >= stop:
+                break
+            self.position = match.end()
+            yield match, self.common.rules
 
-    def _take(self, match: re.Match[str], by: Compiled) -> None:
-        self.found.append((match, by))
-        self.position = match.end()
-        if self.ahead is not None and self.ahead.start() < self.position:
-            self._look_ahead(self.position)
+
+class _Scan:
+    """The matches of some rules from `position` on; no part of the text is looked through again and again."""
+
+    def __init__(self, rules: Compiled, text: str, position: int) -> None:
+        self.rules, self.text = rules, text
+        self._matches: Iterator[re.Match[str]] = iter(())
+        self._ahead: re.Match[str] | None = None
+        self._look(position)
+
+    def next(self, position: int) -> re.Match[str] | None:
+        """Return the first match that starts at `position` or behind it, which is no less than at the last call."""
+        ahead = self._ahead
+        if ahead is not None and ahead.start() < position:
+            if ahead.end() == position:
+                self._ahead = next(self._matches, None)
+            else:
+                self._look(position)
+        return self._ahead
+
+    def _look(self, position: int) -> None:
+        self._matches = self.rules.pattern.finditer(self.text, position)
+        self._ahead = next(self._matches, None)

@@ -1,0 +1,121 @@
+"""Texts full of secrets: they are cut out many at once, and every answer is the one that a plain search gives."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chimera.secrets import DEFAULT_RULES, REDACTED, SecretDetector, SecretRule
+from chimera.secrets.compiled import Compiled, compile_rules
+from chimera.secrets.prefilter import BLOCK
+from chimera.secrets.rules import LOOK_BACK
+from chimera.secrets.walk import Walk
+
+STARTS = sorted({start for rule in DEFAULT_RULES for start in rule.starts})
+SHORT = [
+    "://:a@", "://a:b@", r":\/\/:a@", "pwd=abc;", "PWD=abc ", "password=abc\n", "sk-abcdefgh ", "Bearer abcdefgh1 ",
+    "://pwd=abc:x@", "://sk-abcdefgh1:x@", "&sig=" + "a" * 30 + " ", "secret-access-key=" + "A" * 40 + " ",
+    "Authorization: Basic abcd ", "-----BEGIN PRIVATE KEY-----" + "a" * 30, "://\u00e9:a@", "://****@",
+]  # fmt: skip
+NOISE = ["a", " ", ":", "@", "=", "abcdefgh1", "\\n", "é", "😀", "\0", "\0" * LOOK_BACK]
+PIECES = st.sampled_from([*SHORT, *SHORT, *STARTS, *NOISE])
+STRETCHES = st.lists(
+    st.tuples(st.lists(PIECES, min_size=1, max_size=4).map("".join), st.integers(1, 4000)), min_size=1, max_size=4
+)
+TEXTS = STRETCHES.map(lambda runs: "".join((piece * count)[: 2 * BLOCK] for piece, count in runs))
+
+
+def plain(text: str, rules: Compiled) -> str:
+    """Return the clean text as one search after another finds it: all rules in one expression, and nothing else."""
+    pieces, position = [], 0
+    while (match := rules.pattern.search(text, position)) is not None:
+        first, last = rules.secret(match)
+        lead = plain(text[match.start() : first], rules)
+        pieces += [text[position : match.start()], lead, REDACTED, text[last : match.end()]]
+        position = match.end()
+    return "".join([*pieces, text[position:]])
+
+
+@settings(max_examples=60, deadline=None)
+@given(TEXTS)
+def test_however_dense_a_text_is_the_answer_is_that_of_a_plain_search(text: str) -> None:
+    detector = SecretDetector()
+    clean = detector.scrub(text)
+    assert clean == plain(text, compile_rules(DEFAULT_RULES))
+    assert clean == _cut(text, detector)
+
+
+def _cut(text: str, detector: SecretDetector) -> str:
+    pieces, position = [], 0
+    for match in detector.find(text):
+        pieces += [text[position : match.start], REDACTED]
+        position = match.end
+    return "".join([*pieces, text[position:]])
+
+
+@pytest.mark.parametrize("secret", SHORT)
+@pytest.mark.parametrize("other", ["", "task-", "eyJ", "key-a ", "apikey=", "sk-ant-abcdefgh "])
+def test_secrets_alone_and_with_something_between(secret: str, other: str) -> None:
+    unit = secret + other
+    text = unit * (3 * BLOCK // len(unit))
+    assert SecretDetector().scrub(text) == plain(text, compile_rules(DEFAULT_RULES))
+
+
+@pytest.fixture
+def divided(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many secrets were cut out at once, each time."""
+    counts: list[int] = []
+    whole = Walk.divide
+
+    def watched(self: Walk, most: int) -> tuple[list[str | None], Compiled] | None:
+        found = whole(self, most)
+        if found is not None:
+            counts.append(len(found[0]) // (len(found[1].leads) + 1))
+        return found
+
+    monkeypatch.setattr(Walk, "divide", watched)
+    return counts
+
+
+def test_most_of_a_dense_text_is_cut_out_many_at_once(divided: list[int]) -> None:
+    text = "://:a@" * 100_000
+    assert SecretDetector().scrub(text) == f"://:{REDACTED}@" * 100_000
+    assert sum(divided) > 99_000
+
+
+def test_a_secret_of_another_kind_does_not_hide_among_them(divided: list[int]) -> None:
+    text = "://:a@" * 20_000 + "AKIA" + "A" * 16 + " " + "://:a@" * 20_000
+    assert SecretDetector().scrub(text) == f"://:{REDACTED}@" * 20_000 + f"{REDACTED} " + f"://:{REDACTED}@" * 20_000
+    assert sum(divided) > 39_000
+
+
+def test_each_lead_that_holds_a_secret_is_cleaned_though_no_two_are_the_same() -> None:
+    users = [f"{'sk-' if number % 3 else ''}abcdefgh{number}" for number in range(20_000)]
+    text = "".join(f"://{user}:a@" for user in users)
+    clean = "".join(f"://{user if user.startswith('a') else REDACTED}:{REDACTED}@" for user in users)
+    assert SecretDetector().scrub(text) == clean
+
+
+def test_own_rules_with_groups_are_looked_at_one_by_one(divided: list[int]) -> None:
+    rules = [SecretRule("pin", ("pin:",), r"(?P<secret>\d)(?P<tail>;)"), SecretRule("id", ("id:",), r"\d", lead="x?")]
+    text = "pin:1;id:x2 " * 20_000
+    assert SecretDetector(rules).scrub(text) == f"pin:{REDACTED};id:x{REDACTED} " * 20_000
+    assert not divided
+
+
+def test_the_context_of_a_part_is_seen_and_gives_no_match() -> None:
+    rules = compile_rules([SecretRule("id", ("id:",), r"\d", "token")])
+    text = "id:1 " * 10 + "xid:2 id:3 "
+    assert rules.divide(text, 50, 9) == ["xid:2 ", " "]
+    assert rules.divide(text, 51, 9) == ["id:2 ", " "]
+    assert rules.divide(text, 40, 1) == ["", " id:1 xid:2 id:3 "]
+
+
+def test_white_space_in_the_rules_is_what_it_is_to_the_library() -> None:
+    from chimera.secrets.rules import _SPACES
+
+    every = "".join(map(chr, range(0x110000)))
+    assert re.findall(f"[{_SPACES}]", every) == re.findall(r"\s", every)
