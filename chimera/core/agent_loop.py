@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -61,24 +62,32 @@ class AgentLoop:
         has no argument of its own; an argument that is given wins. A provider's failure is an `error` event and the
         reason of the result. Cancelling the task that iterates is passed on and ends the stream without a result.
         """
-
-        def effects() -> Generator[Effect, Any, None]:
-            token = as_token(abort_signal)
-            held = _config(
-                config, interceptors, permissions, hooks, compaction, token, message_queue, permission_callback
-            )
-            conversation = Context(system_prompt) if context is None else context
-            conversation.system = system_prompt
-            conversation.messages.extend(messages)
-            loop = _Turns(max_turns, held)
-            run = new_run(loop, provider, tools, conversation, env, lane=lane, listening=True, streaming=stream)
-            yield from _told(run, lambda: loop.program(conversation), conversation, prompts)
-
-        return async_drive(effects())
+        token = as_token(abort_signal)
+        held = _config(config, interceptors, permissions, hooks, compaction, token, message_queue, permission_callback)
+        loop = _Turns(max_turns, held)
+        if context is None:
+            context = Context()
+        begin = partial(
+            new_run, loop, provider, tools, context, env, lane=lane, listening=True, streaming=stream
+        )  # called once somebody listens: the run is held to what is around it then
+        return async_drive(_conversation(loop, begin, context, system_prompt, messages, prompts))
 
 
 class _Turns(ReAct):
     name = AgentLoop.name
+
+
+def _conversation(
+    loop: _Turns,
+    begin: Callable[[], Run],
+    context: Context,
+    system_prompt: str | None,
+    messages: Sequence[Message],
+    prompts: Sequence[Message],
+) -> Generator[Effect, Any, None]:
+    context.system = system_prompt
+    context.messages.extend(messages)
+    yield from _told(begin(), partial(loop.program, context), context, prompts)
 
 
 def _config(
@@ -91,7 +100,7 @@ def _config(
     message_queue: MessageQueue | None,
     permission_callback: PermissionCallback | None,
 ) -> LoopConfig:
-    given = {
+    given: dict[str, Any] = {
         "interceptors": interceptors,
         "permissions": permissions,
         "hooks": hooks,
@@ -100,10 +109,11 @@ def _config(
         "message_queue": message_queue,
         "permission_callback": permission_callback,
     }
-    base = config or LoopConfig(yolo_mode=permissions is None)
-    if cancellation is not None and base.cancellation is not None:
-        given["cancellation"] = RunToken(cancellation, base.cancellation)
-    return replace(base, **{name: value for name, value in given.items() if value is not None})
+    if config is None:
+        return LoopConfig(yolo_mode=permissions is None, **given)
+    if cancellation is not None and config.cancellation is not None:
+        given["cancellation"] = RunToken(cancellation, config.cancellation)
+    return replace(config, **{name: value for name, value in given.items() if value is not None})
 
 
 def stream_events(

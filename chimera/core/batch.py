@@ -7,7 +7,7 @@ from typing import Any
 
 from chimera.core.context import Context
 from chimera.core.effects import Acted, Effect, RunVetted, VettedCall
-from chimera.core.flows import Answered, Judged, ToolFlow, answer_call, tool_call_flow
+from chimera.core.flows import Answered, ToolFlow, answer_call, tool_call_flow
 from chimera.core.loop_events import LoopEventType
 from chimera.core.run import Run
 from chimera.providers.base import Response
@@ -153,9 +153,9 @@ class _Batch:
 
 
 def _judge(flow: ToolFlow) -> ToolCall:
-    step = next(flow)
-    assert isinstance(step, Judged)
-    return step.call
+    call = next(flow)
+    assert isinstance(call, ToolCall)
+    return call
 
 
 _SETTLED = frozenset({VettedCall, Answered})
@@ -172,7 +172,7 @@ def _advance(flow: ToolFlow, answer: Any) -> Any:
 def _pass_on(flow: ToolFlow, step: Any) -> Generator[Effect, Any, VettedCall | Answered]:
     """Pass effects on until a flow may run its tool or has its answer."""
     while type(step) not in _SETTLED:
-        assert not isinstance(step, Judged)
+        assert not isinstance(step, ToolCall)
         try:
             reply = yield step
         except Exception as exc:
@@ -191,9 +191,9 @@ def _thrown(flow: ToolFlow, exc: Exception) -> Any:
 
 def _end_of_group(vetted: Sequence[VettedCall], start: int) -> int:
     """Neighbours that are safe side by side form a group; every other call stands alone."""
-    end = start + 1
-    if _is_safe(vetted[start]):
-        while end < len(vetted) and _is_safe(vetted[end]):
+    end, count = start + 1, len(vetted)
+    if end < count and _is_safe(vetted[start]):
+        while end < count and _is_safe(vetted[end]):
             end += 1
     return end
 

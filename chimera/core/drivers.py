@@ -16,6 +16,7 @@ from chimera.core.asking import running_loop
 from chimera.core.cancellation import CancellationToken
 from chimera.core.effects import Begin, Consult, Effect, Emit, RunVetted, VettedCall, WireCall
 from chimera.core.identity import running
+from chimera.core.rounds import rounds_of
 from chimera.core.run import enclosing
 from chimera.core.tool import BaseTool
 from chimera.core.wire import Turn, async_turn, call_arguments
@@ -47,7 +48,7 @@ def drive(effects: Generator[Effect, Any, T]) -> Generator[Any, None, T]:
             kind = type(effect)
             if kind is Emit:
                 while effect.items:
-                    yield effect.items.popleft()
+                    yield effect.items.pop(0)
                 continue
             try:
                 answer = _perform(effect)
@@ -69,15 +70,16 @@ def drive_to_end(effects: Generator[Effect, Any, T]) -> T:
 
 
 async def async_drive(effects: Generator[Effect, Any, Any]) -> AsyncGenerator[Any, None]:
-    """Run `effects` on the event loop and yield what is emitted.
+    """Run `effects` on the event loop and yield what is emitted. What they return is let go of.
 
     When the run that has begun is cancelled, whatever is awaited is given up and `RunCancelled` is thrown into the
-    generator. What the generator returns is let go of: one that has more to tell emits it.
+    generator. Where many runs are busy on the loop, each waits for its turn to start, and to go on with an answer.
     """
     send: Any = effects.send
     step, answer = send, None
-    waits = _Waits()
+    waits, rounds = _Waits(), rounds_of(asyncio.get_running_loop())
     try:
+        turn = await rounds.turn()
         while True:
             try:
                 effect: Any = step(answer)
@@ -87,20 +89,20 @@ async def async_drive(effects: Generator[Effect, Any, Any]) -> AsyncGenerator[An
             kind = type(effect)
             if kind is Emit:
                 while effect.items:
-                    yield effect.items.popleft()
+                    yield effect.items.pop(0)
                 continue
             try:
                 if kind is Begin:
                     waits.begin(effect.run)
                 elif kind is WireCall and effect.on_chunk is not None:
-                    async with aclosing(_stream(effect, waits)) as parts:
-                        async for done, item in parts:
-                            if done:
-                                answer = item
-                            else:
-                                yield item
+                    stream = _Stream(effect, waits)
+                    async with aclosing(stream.items()) as items:
+                        async for item in items:
+                            yield item
+                    answer = stream.answer
                 else:
                     answer = await waits.up_to(_performed(effect))
+                turn = await rounds.turn(turn)
             except BaseException as exc:
                 step, answer = effects.throw, _as_failure(exc)
     finally:
@@ -214,35 +216,39 @@ async def _consult(fn: Any) -> Any:
     return await answer if inspect.isawaitable(answer) else answer
 
 
-async def _stream(call: WireCall, waits: _Waits) -> AsyncGenerator[tuple[bool, Any], None]:
-    """Yield `(False, item)` for chunks and at last `(True, response)`."""
-    stream = getattr(call.provider, "async_stream", None)
-    by_default = getattr(stream, "__func__", None) is Provider.async_stream
-    if stream is None or (by_default and not _is_asynchronous(call.provider)):
-        response = await waits.up_to(_performed(call))
-        for item in _shown(call, StreamChunk(getattr(response, "content", ""), getattr(response, "thinking", ""))):
-            yield False, item
-        yield True, response
-        return
-    with await async_turn(call) as arguments:
-        chunks = stream(call.request.messages, **arguments)
-        if inspect.isawaitable(chunks):
-            chunks = await waits.up_to(chunks)
-        try:
-            response = None
-            while response is None:
-                try:
-                    chunk = await waits.up_to(anext(chunks))
-                except StopAsyncIteration:
-                    raise ProviderProtocolError("the stream ended without an answer") from None
-                for item in _shown(call, chunk):
-                    yield False, item
-                response = chunk.response
-        finally:
-            close = getattr(chunks, "aclose", None)
-            if close is not None:
-                await close()
-    yield True, response
+class _Stream:
+    """A streamed answer: first its `items`, which whoever watches is shown, then the whole `answer`."""
+
+    def __init__(self, call: WireCall, waits: _Waits) -> None:
+        self._call, self._waits = call, waits
+        self.answer: Any = None
+
+    async def items(self) -> AsyncGenerator[Any, None]:
+        call, waits = self._call, self._waits
+        stream = getattr(call.provider, "async_stream", None)
+        by_default = getattr(stream, "__func__", None) is Provider.async_stream
+        if stream is None or (by_default and not _is_asynchronous(call.provider)):
+            answer = self.answer = await waits.up_to(_performed(call))
+            for item in _shown(call, StreamChunk(getattr(answer, "content", ""), getattr(answer, "thinking", ""))):
+                yield item
+            return
+        with await async_turn(call) as arguments:
+            chunks = stream(call.request.messages, **arguments)
+            if inspect.isawaitable(chunks):
+                chunks = await waits.up_to(chunks)
+            try:
+                while self.answer is None:
+                    try:
+                        chunk = await waits.up_to(anext(chunks))
+                    except StopAsyncIteration:
+                        raise ProviderProtocolError("the stream ended without an answer") from None
+                    for item in _shown(call, chunk):
+                        yield item
+                    self.answer = chunk.response
+            finally:
+                close = getattr(chunks, "aclose", None)
+                if close is not None:
+                    await close()
 
 
 def _shown(call: WireCall, chunk: StreamChunk) -> list[Any]:

@@ -6,7 +6,6 @@ yields to a driver: the only things that touch the world.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -186,7 +185,7 @@ class Emit(NamedTuple):
     """Effect: hand `items` to whoever iterates, each taken out as it goes, until there are none, nor any that came
     meanwhile. The answer is None, once they come back for more."""
 
-    items: deque[Any]
+    items: list[Any]
 
 
 Effect = Begin | WireCall | RunVetted | Consult | Emit

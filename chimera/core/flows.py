@@ -33,7 +33,7 @@ from chimera.permissions.base import PermissionAction
 from chimera.providers.base import Response, StreamChunk
 from chimera.types import Message, PendingApproval, ToolCall, ToolResult
 
-__all__ = ["Answered", "Judged", "answer_call", "provider_call_flow", "tool_call_flow"]
+__all__ = ["Answered", "answer_call", "provider_call_flow", "tool_call_flow"]
 
 _log = logging.getLogger("chimera.core")
 
@@ -73,12 +73,6 @@ def provider_call_flow(
     return response
 
 
-class Judged(NamedTuple):
-    """Yielded by `tool_call_flow` once the seam has passed: the batch goes on when all its calls stand here."""
-
-    call: ToolCall
-
-
 class Answered(NamedTuple):
     """How a call ended. `outcome` is `ran`, `blocked`, `denied`, `unknown`, `invalid` or `cancelled`."""
 
@@ -91,21 +85,22 @@ class Answered(NamedTuple):
         return self.outcome in ("blocked", "denied")
 
 
-ToolFlow = Generator["Effect | Judged | VettedCall", Any, Answered]
+ToolFlow = Generator["ToolCall | Effect | VettedCall", Any, Answered]
 
 
 def tool_call_flow(run: Run, call: ToolCall, problem: str | None = None) -> ToolFlow:
     """One tool call: seam, hooks, permission, resolve, one tool run, seam, truncation, hooks, events.
 
-    `call` is sealed. A call that arrives with a `problem` (arguments that could not be read) is refused at once.
+    Yields first the effective call, once the seam has passed: a batch goes on when all its calls stand there. `call` is
+    sealed. A call that arrives with a `problem` (arguments that could not be read) is refused at once.
     """
     if problem is not None:
-        yield Judged(call)
+        yield call
         return _refuse(run, call, problem, "invalid")
     rules = run.rules
     call, blocked = intercept_tool_call(rules.chains.tool_call, call, watch=run.watch)
     call = call.sealed()
-    yield Judged(call)
+    yield call
     if blocked is not None:
         return _refuse(run, call, f"Blocked by interceptor: {blocked}", "blocked")
     arguments = thaw(call.arguments)  # what runs is what was judged, whatever becomes of it while somebody is asked

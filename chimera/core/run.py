@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop
-from collections import deque
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from copy import copy
@@ -42,6 +41,13 @@ class Run:
     run's rules too, is cancelled with it, and shows it its decisions.
     """
 
+    __slots__ = (
+        *("_validators", "calls", "cancellation", "config", "cost", "env", "heard", "held_step", "home", "identity"),
+        *("iterated", "last_input_tokens", "last_refusal", "listening", "message", "nesting", "notes", "outer"),
+        *("policies", "provider", "publishes", "reason", "refused_in_a_row", "reported_cost", "root", "rules"),
+        *("schemas", "shapes_turns", "started", "steps", "streaming", "told", "tools", "turn", "usage", "watch"),
+    )
+
     def __init__(
         self,
         config: LoopConfig | None,
@@ -74,7 +80,7 @@ class Run:
         self.streaming = streaming
         config = self.config
         self.shapes_turns = bool(config.middleware) or config.compaction is not None or config.message_queue is not None
-        self.notes: deque[Any] = deque()  # events, and steps for whoever iterates
+        self.notes: list[Any] = []  # events, and steps for whoever iterates
         self.told = Emit(self.notes)
         """The effect that hands over what has been noted."""
         self.nesting = 0
@@ -118,7 +124,7 @@ class Run:
         """Return this run as a call from within a tool sees it: the same in all, but it hands over nothing: what it
         notes waits for the outer call, which is the one that somebody listens to."""
         inner = copy(self)
-        inner.told = Emit(deque())
+        inner.told = Emit([])
         inner.nesting += 1
         inner.rules = self.rules_below()
         return inner

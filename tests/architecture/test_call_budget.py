@@ -124,13 +124,13 @@ def calls_per_step(kind: str, make: Callable[[], Interceptors | None], start: in
 @pytest.mark.parametrize(
     ("kind", "make", "budget"),
     [
-        ("sync", no_policy, 168),
-        ("sync", policy, 200),
+        ("sync", no_policy, 165),
+        ("sync", policy, 197),
         ("sync", packs, 417),
-        ("async", no_policy, 194),
-        ("async", policy, 226),
-        ("agent", no_policy, 232),
-        ("agent", policy, 267),
+        ("async", no_policy, 193),
+        ("async", policy, 225),
+        ("agent", no_policy, 231),
+        ("agent", policy, 266),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )

@@ -6,7 +6,6 @@ import asyncio
 import signal
 import threading
 import time
-from collections import deque
 from collections.abc import Generator
 from typing import Any
 
@@ -155,13 +154,13 @@ class TestDriversThemselves:
 
     def effects(self, log: list[str]) -> Generator[Effect, Any, str]:
         try:
-            yield Emit(deque(["first"]))
+            yield Emit(["first"])
             answer = yield Consult(lambda: 7)
             try:
                 yield Consult(self.fail)
             except OSError as exc:
                 log.append(str(exc))
-            yield Emit(deque([answer]))
+            yield Emit([answer])
             return "end"
         finally:
             log.append("closed")
@@ -212,7 +211,7 @@ class TestDriversThemselves:
         for fn in (make, later, lambda: later()):
 
             def effects(fn: Any = fn) -> Generator[Effect, Any, None]:
-                yield Emit(deque([(yield Consult(fn))]))
+                yield Emit([(yield Consult(fn))])
 
             assert list(drive(effects())) == [make()]
             assert [item async for item in async_drive(effects())] == [make()]

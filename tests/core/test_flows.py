@@ -10,7 +10,7 @@ import pytest
 
 from chimera.core.decisions import InterceptDecision, Interceptors, ProviderRequest
 from chimera.core.effects import Consult, Emit, VettedCall, WireCall
-from chimera.core.flows import Answered, Judged, provider_call_flow, tool_call_flow
+from chimera.core.flows import Answered, provider_call_flow, tool_call_flow
 from chimera.core.loop_config import LoopConfig
 from chimera.core.loop_events import LoopEventType
 from chimera.core.run import Run
@@ -120,7 +120,7 @@ class TestToolCall:
     def test_the_plain_way(self) -> None:
         run, heard = new_run()
         flow = tool_call_flow(run, call("note", {"n": 1}).sealed())
-        assert next(flow) == Judged(call("note", {"n": 1}))
+        assert next(flow) == call("note", {"n": 1})
         vetted = next(flow)
         assert isinstance(vetted, VettedCall)
         assert (vetted.call, vetted.arguments, vetted.tool) == (call("note", {"n": 1}), {"n": 1}, run.tools["note"])
@@ -141,7 +141,7 @@ class TestToolCall:
         config = LoopConfig(Says(ASK, "careful"), hooks=Hooks("ask", "well done"), permission_callback=lambda _: True)
         run, heard = new_run(config)
         flow = tool_call_flow(run, call().sealed())
-        assert isinstance(next(flow), Judged)
+        assert isinstance(next(flow), ToolCall)
         before = next(flow)
         assert isinstance(before, Consult)
         asking = flow.send(before.fn())
