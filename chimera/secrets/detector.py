@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from chimera.secrets.compiled import Compiled, compile_rules
 from chimera.secrets.join import join_parts
@@ -105,18 +105,26 @@ class SecretDetector:
         divided = walk.divide(_FEW * stretch // spread)
         if divided is not None:
             parts, by = divided
-            pieces.append(
-                join_parts(parts, by.leads.values(), replacement, lambda leads: self._scrub_all(leads, replacement))
-            )
+            clean = partial(self._scrub_leads, replacement)
+            pieces.append(join_parts(parts, by.leads.values(), replacement, clean))
         return walk.position
 
-    def _scrub_all(self, leads: Collection[str], replacement: str) -> dict[str, str]:
-        """Return the clean text for each of `leads`, each of which holds the beginning of a rule."""
-        prefilter = self._prefilter
-        if self._distinct and prefilter is not None and prefilter.count("\n".join(leads)) == len(leads):
+    def _scrub_leads(self, replacement: str, begun: str, groups: Collection[str]) -> dict[str, str]:
+        """Return the clean text for each lead that holds a secret itself: `begun` and one of `groups`."""
+        count = self._prefilter.count if self._prefilter is not None and len(groups) > _FEW else None
+        if count is not None and self._alone(begun) and not count("\n".join(groups)):
             return {}
         search = self._compiled.pattern.search
-        return {lead: self.scrub(lead, replacement) for lead in leads if search(lead)}
+        leads = ((group, begun + group) for group in groups)
+        return {group: self.scrub(lead, replacement) for group, lead in leads if search(lead)}
+
+    def _alone(self, begun: str) -> bool:
+        """Tell whether what begins so can be one rule only, and no other one begins further on in `begun`."""
+        starts = [(start, rule) for rule in self.rules for start in rule.starts]
+        within = (begun[place:] for place in range(1, len(begun)))
+        return len({id(rule) for start, rule in starts if _meet(start, begun)}) == 1 and not any(
+            _meet(start, end) for end in within for start, _ in starts
+        )
 
     @cached_property
     def _compiled(self) -> Compiled:
@@ -131,12 +139,6 @@ class SecretDetector:
             return Prefilter(sorted(starts))
         except ImportError:
             return None
-
-    @cached_property
-    def _distinct(self) -> bool:
-        """Whether no two rules begin with the same text."""
-        starts = [start for rule in self.rules for start in rule.starts]
-        return len(starts) == len(set(starts))
 
     @cached_property
     def _named(self) -> Compiled:
@@ -177,6 +179,10 @@ class SecretDetector:
             yield SecretMatch(inner.rule, base + inner.start, base + inner.end)
         if start < end:
             yield SecretMatch(self._named.name(match.string, base), start, end)
+
+
+def _meet(one: str, other: str) -> bool:
+    return one.startswith(other) or other.startswith(one)
 
 
 def _own_pattern(pattern: str | re.Pattern[str]) -> re.Pattern[str]:

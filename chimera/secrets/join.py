@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-__all__ = ["join_parts"]
+__all__ = ["Clean", "join_parts"]
+
+Clean = Callable[[str, Collection[str]], Mapping[str, str]]
 
 
-def join_parts(
-    parts: list[Any], leads: Collection[str], replacement: str, clean: Callable[[Collection[str]], Mapping[str, str]]
-) -> str:
+def join_parts(parts: list[Any], leads: Collection[str], replacement: str, clean: Clean) -> str:
     """Return the clean text for `parts`, as `Compiled.divide` returns them.
 
-    `leads` are the beginnings of what each group holds; `clean` returns another text for leads that do not stay.
+    `leads` are the beginnings of what each group holds. `clean` is called with such a beginning and the different texts
+    that go on from there; it returns, by what goes on, the clean text of those leads that do not stay as they are.
     """
     step = len(leads) + 1
     columns = [parts[:-1:step]]
@@ -23,9 +24,7 @@ def join_parts(
         held.discard(None)
         if held:
             whole: dict[str | None, str] = dict(zip(held, map(begun.__add__, held), strict=True))
-            changed = clean(whole.values())
-            if changed:
-                whole = {group: changed.get(lead, lead) for group, lead in whole.items()}
+            whole.update(clean(begun, held))
             whole[None] = ""
             columns.append([*map(whole.__getitem__, column)])
     columns.append([replacement] * len(columns[0]))
