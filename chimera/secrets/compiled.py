@@ -56,7 +56,8 @@ class Compiled:
         the next one; at last what follows all of them. `position` is no less than `LOOK_BACK`.
         """
         parts: list[str | None] = self._resumed.split(_MARK + text[position - LOOK_BACK :], most + 1)
-        return parts[1 + len(self.leads) :]
+        del parts[: 1 + len(self.leads)]  # what the context left
+        return parts
 
     @cached_property
     def _resumed(self) -> re.Pattern[str]:

@@ -20,8 +20,8 @@ Parts = tuple[Prefilter | None, Compiled]
 """A search for literals, None for none, and the rules of all other literals."""
 
 _MANY = 40  # of so many literals on, all of them together cost no more
-_CHANGES = 6
-_PAUSE = 16 * BLOCK
+_CHANGES = 2  # each new pattern may look through all the rest of the text for its next match
+_PAUSE = 16 * BLOCK  # how long all literals are followed after that, at first
 
 
 class Walk:
