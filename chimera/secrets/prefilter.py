@@ -13,8 +13,8 @@ Hits = Sequence[tuple[int, int, int]]
 BLOCK = 1 << 14
 """How many characters are looked through at once; what stands in one block tells how to go about the next."""
 
-_CROWDED = 32
-_CROWD = 32
+_CROWDED = 32  # a block is too full with one hit in so many characters,
+_CROWD = 32  # or with so many hits where it is short
 
 
 class Prefilter:
