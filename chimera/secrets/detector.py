@@ -21,7 +21,7 @@ _WORTH = 1 << 15  # so many characters pay for another pattern
 _SHORT = 32  # a text of so many characters is searched through before another way has begun
 _FEW = 64  # after so many secrets, see how close they come
 _NEAR = 64  # secrets that come so close, on the average, are cut out many at once
-_STRETCH = 1 << 16  # how far to go at once: so many characters at least,
+_STRETCH = 1 << 17  # how far to go at once: so many characters at least,
 _STRETCHES = 16  # and this part of what is left, since the rest is copied each time
 
 
