@@ -44,6 +44,7 @@ class SecretDetector:
         self.rules = tuple(rules)
         if not self.rules:
             raise ValueError("a detector needs at least one rule")
+        self._well_known = all(rule in DEFAULT_RULES for rule in self.rules)  # what others promise is not relied on
         self._parts: dict[frozenset[str], Parts] = {}
         self._wanted: dict[frozenset[str], int] = {}
 
@@ -86,7 +87,7 @@ class SecretDetector:
             position = last
             left -= 1
             if not left:
-                if position - since < _FEW * _NEAR and isinstance(matches, Walk):
+                if position - since < _FEW * _NEAR and self._well_known and isinstance(matches, Walk):
                     position = self._cut(matches, position - since, replacement, pieces)
                 since, left = position, _FEW
         if not pieces:

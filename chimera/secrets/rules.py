@@ -15,7 +15,7 @@ from typing import Literal
 __all__ = ["DEFAULT_RULES", "LOOK_BACK", "SecretRule"]
 
 LOOK_BACK = 16
-"""How many characters before its start a rule may look at."""
+"""How many characters before its start one of the default rules looks at, at most."""
 
 _SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
@@ -53,10 +53,11 @@ class SecretRule:
     An empty start gives up the literal search: the rule is then tried at every place of the text.
     `rest` may use named groups but no numbered back references.
 
-    Where `lead` is given, start and lead are kept, and only what `rest` matches is the secret. That says the same as a
-    group `secret` and is quicker in a text full of secrets, but promises more: neither expression has groups of its
-    own, `rest` never matches the empty text, and what leads to a secret holds no match of the same rule. No rule looks
-    back further than `LOOK_BACK` characters before its start.
+    Where `lead`, a regular expression, is given, start and lead are kept, and only what `rest` matches is the secret.
+    That says the same as a group `secret`; neither expression has groups of its own then.
+
+    The default rules promise more, so that a text full of secrets can be cut many at once: `rest` never matches the
+    empty text, what leads to a secret holds no match of the same rule, and none looks back further than `LOOK_BACK`.
     """
 
     name: str

@@ -106,6 +106,15 @@ def test_own_rules_with_groups_are_looked_at_one_by_one(divided: list[int]) -> N
     assert not divided
 
 
+def test_own_rules_may_look_back_as_far_as_they_like(divided: list[int]) -> None:
+    far = "x" * (3 * LOOK_BACK)
+    rules = [*DEFAULT_RULES, SecretRule("pin", ("pin:",), rf"(?<={far}pin:)[0-9]+")]
+    text = "://:a@" * 20_000 + f"{far}pin:123;" * 5_000 + f"{far[1:]}pin:123;" * 100
+    clean = f"://:{REDACTED}@" * 20_000 + f"{far}{REDACTED};" * 5_000 + f"{far[1:]}pin:123;" * 100
+    assert SecretDetector(rules).scrub(text) == clean
+    assert not divided
+
+
 def test_the_context_of_a_part_is_seen_and_gives_no_match() -> None:
     rules = compile_rules([SecretRule("id", ("id:",), r"\d", "token")])
     text = "id:1 " * 10 + "xid:2 id:3 "
