@@ -102,7 +102,7 @@ def short() -> Iterator[Row]:
         texts = [repeated("://:a@", size)] * (_MB // size)
         spent = median(seconds(partial(list, map(detector.scrub, texts))) for _ in range(3))
         found = size * len(texts) / spent / _MB
-        yield Row(f"many texts of {size} characters: `'://:a@'`", f"{found:.0f} MB/s", "20 MB/s", found >= 20)
+        yield Row(f"many texts of {size} characters: `'://:a@'`", f"{found:.0f} MB/s")
 
 
 def growth() -> Iterator[Row]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from chimera.secrets.rules import LOOK_BACK, SecretRule
+from chimera.secrets.rules import LOOK_AHEAD, LOOK_BACK, SecretRule
 
 __all__ = ["Compiled", "compile_rules"]
 
@@ -23,7 +23,8 @@ class Compiled:
 
     `leads` tells by the number of a group, which is the last one of a match, that it holds what leads to the secret,
     all but the beginning, which is the value. Of rules with groups of their own, `secrets` tells by the number of the
-    last group which one holds the secret. Otherwise it is `other`, 0 for the whole match.
+    last group which one holds the secret. Otherwise it is `other`, 0 for the whole match. `endless` are the starts of
+    endless rules.
     """
 
     pattern: re.Pattern[str]
@@ -31,6 +32,7 @@ class Compiled:
     secrets: dict[int | None, int] = field(default_factory=dict)
     other: int = 0
     names: dict[int | None, str] = field(default_factory=dict)
+    endless: tuple[str, ...] = ()
 
     def secret(self, match: re.Match[str]) -> tuple[int, int]:
         """Return where the secret of a match starts and ends; what stands before it in the match leads to it."""
@@ -49,15 +51,25 @@ class Compiled:
         """Whether `divide` may be called: no rule has groups of its own."""
         return len(self.leads) == self.pattern.groups
 
-    def divide(self, text: str, position: int, most: int) -> list[str | None]:
-        """Return what the first `most` matches from `position` on leave of the text.
+    def divide(self, text: str, position: int, most: int, size: int) -> tuple[list[str | None], int] | None:
+        """Return what the first `most` matches from `position` on leave of the text, and where the last one ends.
 
         That is what stands before a match, then the groups of its lead, one of them not None at most, and so on for
-        the next one; at last what follows all of them. `position` is no less than `LOOK_BACK`.
+        the next one. Where the text has fewer matches, the last part is what follows them, up to its end; otherwise it
+        is empty. No more than `size` characters are looked at: None when they are too few to tell. `position` is no
+        less than `LOOK_BACK`.
         """
-        parts: list[str | None] = self._resumed.split(_MARK + text[position - LOOK_BACK :], most + 1)
+        stop = position + size
+        piece, whole = text[position - LOOK_BACK : stop], stop >= len(text)
+        if not whole and any(start in piece for start in self.endless):
+            return None
+        parts: list[str | None] = self._resumed.split(_MARK + piece, most + 1)
         del parts[: 1 + len(self.leads)]  # what the context left
-        return parts
+        if len(parts) // (len(self.leads) + 1) < most:
+            return (parts, len(text)) if whole else None
+        left = len(parts[-1] or "")
+        parts[-1] = ""
+        return (parts, min(stop, len(text)) - left) if whole or left >= LOOK_AHEAD else None
 
     @cached_property
     def _resumed(self) -> re.Pattern[str]:
@@ -92,7 +104,8 @@ class _Tree:
         own = [(index[f"r{n}"], index.get(f"s{n}")) for n in range(self._own)]
         secrets: dict[int | None, int] = {whole: secret or whole for whole, secret in own}
         names: dict[int | None, str] = {index[f"n{n}"]: name for n, name in enumerate(self._names or ())}
-        return Compiled(pattern, leads, secrets, names=names)
+        endless = tuple({start for _, start, rule in branches if rule.endless})
+        return Compiled(pattern, leads, secrets, names=names, endless=endless)
 
     def _joined(self, begun: str, branches: Sequence[_Branch]) -> str:
         """Return a pattern for any of `branches`, of whose starts `begun` was written already."""

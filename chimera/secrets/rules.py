@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-__all__ = ["DEFAULT_RULES", "LOOK_BACK", "SecretRule"]
+__all__ = ["DEFAULT_RULES", "LOOK_AHEAD", "LOOK_BACK", "SecretRule"]
 
 LOOK_BACK = 16
 """How many characters before its start one of the default rules looks at, at most."""
+
+LOOK_AHEAD = 1 << 13
+"""How many characters behind its start one of the default rules looks at, at most, before it says no, unless it is
+`endless`."""
 
 _SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
@@ -57,7 +61,8 @@ class SecretRule:
     That says the same as a group `secret`; neither expression has groups of its own then.
 
     The default rules promise more, so that a text full of secrets can be cut many at once: `rest` never matches the
-    empty text, what leads to a secret holds no match of the same rule, and none looks back further than `LOOK_BACK`.
+    empty text, what leads to a secret holds no match of the same rule, none looks back further than `LOOK_BACK`, and
+    those that may look ahead further than `LOOK_AHEAD` say that they are `endless`.
     """
 
     name: str
@@ -65,6 +70,7 @@ class SecretRule:
     rest: str
     edge: Literal["any", "token", "run", "word"] = "any"
     lead: str | None = None
+    endless: bool = False
 
     def before(self, start: str) -> str:
         """Return the regular expression that looks back, from the end of `start`, to what stands before it."""
@@ -197,8 +203,8 @@ _SERVICES = (
 )
 
 _ASSIGNED = (
-    SecretRule("private-key", ("-----BEGIN ",), _PRIVATE_KEY),
-    SecretRule("jwt", ("eyJ",), _JWT, "run"),
+    SecretRule("private-key", ("-----BEGIN ",), _PRIVATE_KEY, endless=True),
+    SecretRule("jwt", ("eyJ",), _JWT, "run", endless=True),
     SecretRule("authorization", ("Authorization", "authorization", "AUTHORIZATION"), _AUTHORIZATION, lead=_ASSIGN),
     SecretRule(
         "bearer-token",

@@ -62,23 +62,19 @@ class Walk:
             if self.common is not None:
                 yield from self._common_before(base + BLOCK)
 
-    def divide(self, most: int) -> tuple[list[str | None], Compiled] | None:
+    def divide(self, most: int, size: int) -> tuple[list[str | None], Compiled] | None:
         """Take the next matches, `most` of them if there are so many, out of the text, and go on behind them.
 
-        Returns what they leave, and by which rules: see `Compiled.divide`. The last part is empty where text is left.
-        None when each match must be looked at; that may have changed a little later.
+        Returns what they leave of at most `size` characters, and by which rules: see `Compiled.divide`. None when each
+        match must be looked at; that may have changed a little later.
         """
         common = None if self.common is None else self.common.rules
         if common is None or not common.divides or not self.whole.divides or self.position < LOOK_BACK:
             return None
-        parts = common.divide(self.text, self.position, most)
-        end = len(self.text)
-        if len(parts) // (len(common.leads) + 1) >= most:
-            end -= len(parts[-1] or "")
-            parts[-1] = ""
-        if not self._common_alone(self.position, end):
+        divided = common.divide(self.text, self.position, most, size)
+        if divided is None or not self._common_alone(self.position, divided[1]):
             return None
-        self.position = end
+        parts, self.position = divided
         return parts, common
 
     def _common_alone(self, position: int, end: int) -> bool:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from chimera.secrets import DEFAULT_RULES, REDACTED, SecretDetector, SecretRule
 from chimera.secrets.compiled import Compiled, compile_rules
 from chimera.secrets.prefilter import BLOCK
-from chimera.secrets.rules import LOOK_BACK, _but
+from chimera.secrets.rules import LOOK_AHEAD, LOOK_BACK, _but
 from chimera.secrets.walk import Walk
 
 STARTS = sorted({start for rule in DEFAULT_RULES for start in rule.starts})
@@ -70,8 +70,8 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counts: list[int] = []
     whole = Walk.divide
 
-    def watched(self: Walk, most: int) -> tuple[list[str | None], Compiled] | None:
-        found = whole(self, most)
+    def watched(self: Walk, most: int, size: int) -> tuple[list[str | None], Compiled] | None:
+        found = whole(self, most, size)
         if found is not None:
             counts.append(len(found[0]) // (len(found[1].leads) + 1))
         return found
@@ -90,6 +90,23 @@ def test_a_secret_of_another_kind_does_not_hide_among_them(divided: list[int]) -
     text = "://:a@" * 20_000 + "AKIA" + "A" * 16 + " " + "://:a@" * 20_000
     assert SecretDetector().scrub(text) == f"://:{REDACTED}@" * 20_000 + f"{REDACTED} " + f"://:{REDACTED}@" * 20_000
     assert sum(divided) > 39_000
+
+
+LONG = {
+    "private key": "-----BEGIN PRIVATE KEY-----" + "(a)" * 9_000 + "A" * 24 + "-----END PRIVATE KEY-----",
+    "jwt": "eyJ" + "a" * 20_000 + ".aaaa.a",
+    "token": "sk-ant-" + "a" * 20_000,
+    "header": "Authorization: Digest " + "a=(b) " * 600,
+}
+
+
+@pytest.mark.parametrize("secret", LONG.values(), ids=LONG)
+@pytest.mark.parametrize("before", ["", "".join(f"{start}://:a@" for start in STARTS) * 40], ids=["few", "all"])
+def test_what_is_long_is_found_among_them(secret: str, before: str) -> None:
+    dense = "://:a@" * 30_000
+    for offset in (0, 1_000, 5_000):
+        text = f"{before}{dense[offset:]} {secret}\n{dense}"
+        assert SecretDetector().scrub(text) == plain(text, compile_rules(DEFAULT_RULES))
 
 
 def test_each_lead_that_holds_a_secret_is_cleaned_though_no_two_are_the_same() -> None:
@@ -118,9 +135,26 @@ def test_own_rules_may_look_back_as_far_as_they_like(divided: list[int]) -> None
 def test_the_context_of_a_part_is_seen_and_gives_no_match() -> None:
     rules = compile_rules([SecretRule("id", ("id:",), r"\d", "token")])
     text = "id:1 " * 10 + "xid:2 id:3 "
-    assert rules.divide(text, 50, 9) == ["xid:2 ", " "]
-    assert rules.divide(text, 51, 9) == ["id:2 ", " "]
-    assert rules.divide(text, 40, 1) == ["", " id:1 xid:2 id:3 "]
+    assert rules.divide(text, 50, 9, 99) == (["xid:2 ", " "], len(text))
+    assert rules.divide(text, 51, 9, 99) == (["id:2 ", " "], len(text))
+    assert rules.divide(text, 40, 1, 99) == (["", ""], 44)
+
+
+def test_too_small_a_part_of_a_text_tells_nothing() -> None:
+    rules = compile_rules([SecretRule("id", ("id:",), r"\d", "token")])
+    text = "id:1 " * 10_000
+    found = rules.divide(text, 50, 2, 10 + LOOK_AHEAD)
+    assert found == (["", " ", ""], 59)
+    assert rules.divide(text, 50, 2, 8 + LOOK_AHEAD) is None, "what decides on the last one may stand further on"
+    assert rules.divide(text, 50, 9_000, 20_000) is None
+
+
+def test_rules_without_an_end_are_not_judged_by_a_part_of_a_text() -> None:
+    [jwt] = [rule for rule in DEFAULT_RULES if rule.name == "jwt"]
+    text = " " * LOOK_BACK + "eyJaaaaaaaaa.aaaa.a " * 2_000
+    rules = compile_rules([jwt])
+    assert rules.divide(text, LOOK_BACK, 2, 2 * LOOK_AHEAD) is None
+    assert rules.divide(text, LOOK_BACK, 2, len(text)) is not None
 
 
 def test_white_space_in_the_rules_is_what_it_is_to_the_library() -> None:
