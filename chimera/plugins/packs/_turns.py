@@ -68,16 +68,18 @@ class UserTurns:
 
     def _copied(self, messages: Sequence[Message]) -> tuple[int, int] | None:
         """Find how far a list of new objects reads like the old one. A copy that shows nothing more is no proof: a
-        conversation that starts over looks the same."""
-        start, found = self._length - len(self._end), None
+        conversation that starts over looks the same. Nor is one that soon reads otherwise, up to its last answer."""
+        start, found, proof = self._length - len(self._end), None, None
         if len(messages) <= self._length:
             return None
         for place, message in enumerate(self._end):
             if message.role == "system":
                 continue
-            if not _alike(messages[start + place], message):
-                break
+            other = messages[start + place]
+            if not _alike(other, message):
+                return proof
             found = place, start + place
+            proof = found if other is message or _is_answer(message) else proof
         return found
 
 

@@ -190,6 +190,12 @@ def test_a_growing_conversation_is_told_exactly(events: list[str], view: object,
             answered = any(item.role == "tool" for item in history)
 
 
+def test_what_was_said_before_is_new_after_a_summary_that_reads_like_the_last_one() -> None:
+    turns = UserTurns()
+    turns.look([SYSTEM, Message.user("summary"), Message.user("a"), Message.user("go on")])
+    assert turns.look([SYSTEM, Message.user("summary"), *work(1), Message.user("go on")]) is True
+
+
 @given(EVENTS, st.data())
 def test_no_rewriting_of_the_list_hides_a_new_message(events: list[str], data: st.DataObject) -> None:
     """Whatever is dropped, summarised or copied, the call that first carries a new user message says so."""
