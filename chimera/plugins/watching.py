@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from stat import S_ISDIR
 from threading import Event, Thread
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from chimera.plugins.manager import PluginManager
 
 __all__ = ["PluginWatch"]
+
+Folders = dict[Path, tuple[int, int]]
+"""Folders by what they are called, with what they are: another one may take the name of one that is watched."""
 
 _log = logging.getLogger("chimera.plugins")
 _PAUSE_MS = 1000
@@ -60,9 +65,11 @@ class PluginWatch:
                 _log.warning("watching plugins was interrupted: %s", exc)
                 self._stop.wait(_PAUSE_MS / 1000)
 
-    def _watch(self, folders: set[Path]) -> None:
-        """Look after every change, and once after the start, until other folders are to be watched."""
-        self._look()
+    def _watch(self, folders: Folders) -> None:
+        """Look after every change, and once after the start, until other folders are to be watched.
+
+        Never at once: a file that has just appeared may be half written.
+        """
         fresh = True
         for changes in self._changes(folders):
             if changes or fresh:  # what changed before the watch stood is seen in its first pause
@@ -71,7 +78,7 @@ class PluginWatch:
             if self._folders() != folders:
                 return
 
-    def _changes(self, folders: set[Path]) -> Iterator[set[Path]]:
+    def _changes(self, folders: Iterable[Path]) -> Iterator[set[Path]]:
         """Yield the files that changed, once they are at rest, and an empty set about every second without any."""
         if not folders:
             while not self._stop.wait(_PAUSE_MS / 1000):
@@ -93,10 +100,15 @@ class PluginWatch:
         for batch in batches:
             yield {Path(path) for _, path in batch}
 
-    def _folders(self) -> set[Path]:
+    def _folders(self) -> Folders:
         files = [path for sources in self._manager.files().values() for path in sources]
-        folders = {folder for path in files for folder in (path.parent, path.resolve().parent)}
-        return {folder for folder in folders if folder.is_dir()}
+        found: Folders = {}
+        for folder in {folder for path in files for folder in (path.parent, path.resolve().parent)}:
+            with suppress(OSError):
+                status = folder.stat()
+                if S_ISDIR(status.st_mode):
+                    found[folder] = (status.st_dev, status.st_ino)
+        return found
 
     def _look(self, changed: Iterable[Path] = ()) -> None:
         """Reload what is outdated, but for what was refused as it is; what stands beside a change is tried again."""

@@ -180,11 +180,31 @@ def test_a_folder_that_goes_away_and_comes_back_is_watched_again(
         assert "FileNotFoundError" in heard(lines)
         assert versions() == [1]
         folder.mkdir()
-        (folder / "gate.py").write_text(source(2))
+        by_renaming(folder / "gate.py", source(2))
         assert "was reloaded" in heard(lines)
-        (folder / "gate.py").write_text(source(3))
+        by_renaming(folder / "gate.py", source(3))
         assert "was reloaded" in heard(lines)
     assert versions() == [3]
+
+
+def test_a_folder_that_takes_the_place_of_another_one_is_watched_instead(tmp_path: Path) -> None:
+    """As a checkout of another branch does it: at no moment does a look find the folder missing."""
+    folder, other = tmp_path / "plugins", tmp_path / "other"
+    for number, place in enumerate((folder, other), 1):
+        place.mkdir()
+        (place / "gate.py").write_text(source(number))
+    manager = PluginManager([folder])
+    manager.load("gate")
+    lines: queue.Queue[str] = queue.Queue()
+    with manager.watch(lines.put, quiet=QUIET):
+        (folder / "gate.py").write_text(source(3))
+        assert "was reloaded" in heard(lines)
+        folder.rename(tmp_path / "moved")
+        other.rename(folder)
+        assert "was reloaded" in heard(lines)
+        by_renaming(folder / "gate.py", source(4))
+        assert "was reloaded" in heard(lines)
+    assert versions() == [4]
 
 
 def test_what_fails_in_the_watch_is_logged_and_begun_again(
