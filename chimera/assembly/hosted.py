@@ -78,7 +78,7 @@ async def steps_as_events(loop: Any, host: Run, context: Context, env: Any) -> A
                 break
             item = await worker.next_item()
             while host.notes:
-                yield host.notes.pop(0)
+                yield host.notes.popleft()
             if isinstance(item, AgentResult):
                 reason, cost, output = _reason_of(item, host), item.cost, item.output
                 break
@@ -87,7 +87,7 @@ async def steps_as_events(loop: Any, host: Run, context: Context, env: Any) -> A
                 yield event
     except Exception as exc:
         while host.notes:
-            yield host.notes.pop(0)
+            yield host.notes.popleft()
         reason = f"error: {type(exc).__name__}: {exc}"
         yield LoopEvent(LoopEventType.ERROR, reason.removeprefix("error: "), turn)
     except BaseException:

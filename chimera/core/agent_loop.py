@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,7 +13,7 @@ from chimera.core.cancellation import CancellationToken, RunToken, as_token
 from chimera.core.context import Context
 from chimera.core.decisions import Interceptors
 from chimera.core.drivers import async_drive
-from chimera.core.effects import Effect
+from chimera.core.effects import Effect, Emit
 from chimera.core.engine import Program, execute_program
 from chimera.core.loop import ReAct, new_run
 from chimera.core.loop_config import LoopConfig, PermissionCallback
@@ -62,15 +63,24 @@ class AgentLoop:
         has no argument of its own; an argument that is given wins. A provider's failure is an `error` event and the
         reason of the result. Cancelling the task that iterates is passed on and ends the stream without a result.
         """
-        token = as_token(abort_signal)
-        held = _config(config, interceptors, permissions, hooks, compaction, token, message_queue, permission_callback)
-        loop = _Turns(max_turns, held)
         if context is None:
             context = Context()
-        begin = partial(
-            new_run, loop, provider, tools, context, env, lane=lane, listening=True, streaming=stream
-        )  # called once somebody listens: the run is held to what is around it then
-        return async_drive(_conversation(loop, begin, context, system_prompt, messages, prompts))
+        # Both are called once somebody listens: the run is held to what holds then.
+        settle = partial(
+            _config,
+            *(config, interceptors, permissions, hooks, compaction, abort_signal, message_queue, permission_callback),
+        )
+        begin: Callable[[ReAct], Run] = partial(
+            new_run,
+            provider=provider,
+            tools=tools,
+            context=context,
+            env=env,
+            lane=lane,
+            listening=True,
+            streaming=stream,
+        )
+        return async_drive(_conversation(max_turns, settle, begin, context, system_prompt, messages, prompts))
 
 
 class _Turns(ReAct):
@@ -78,16 +88,18 @@ class _Turns(ReAct):
 
 
 def _conversation(
-    loop: _Turns,
-    begin: Callable[[], Run],
+    max_turns: int,
+    settle: Callable[[], LoopConfig],
+    begin: Callable[[ReAct], Run],
     context: Context,
     system_prompt: str | None,
     messages: Sequence[Message],
     prompts: Sequence[Message],
 ) -> Generator[Effect, Any, None]:
+    loop = _Turns(max_turns, settle())
     context.system = system_prompt
     context.messages.extend(messages)
-    yield from _told(begin(), partial(loop.program, context), context, prompts)
+    yield from _told(begin(loop), partial(loop.program, context), context, prompts)
 
 
 def _config(
@@ -96,10 +108,11 @@ def _config(
     permissions: PermissionPolicy | None,
     hooks: Any,
     compaction: Any,
-    cancellation: CancellationToken | None,
+    abort_signal: Any,
     message_queue: MessageQueue | None,
     permission_callback: PermissionCallback | None,
 ) -> LoopConfig:
+    cancellation = as_token(abort_signal)
     given: dict[str, Any] = {
         "interceptors": interceptors,
         "permissions": permissions,
@@ -143,8 +156,10 @@ def _told(
     except Exception as exc:
         failure = f"{type(exc).__name__}: {exc}"
         run.note(LoopEventType.ERROR, failure)
-    run.note(LoopEventType.RESULT, _loop_result(run, context, result, failure))
-    yield run.told
+    if run.notes:
+        yield run.told
+    ended = LoopEvent(LoopEventType.RESULT, _loop_result(run, context, result, failure), run.turn)
+    yield Emit(deque((ended,)))  # alone: what is noted from here on, by a tool that outlives its run, is nobody's
 
 
 def _loop_result(run: Run, context: Context, result: AgentResult | None, failure: str | None) -> LoopResult:

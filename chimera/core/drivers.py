@@ -10,13 +10,13 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator, Sequence
 from contextlib import aclosing
+from time import perf_counter
 from typing import Any, TypeVar
 
-from chimera.core.asking import running_loop
 from chimera.core.cancellation import CancellationToken
-from chimera.core.effects import Begin, Consult, Effect, Emit, RunVetted, VettedCall, WireCall
+from chimera.core.effects import AwaitTurn, Begin, Consult, Effect, Emit, RunVetted, VettedCall, WireCall
 from chimera.core.identity import running
-from chimera.core.rounds import rounds_of
+from chimera.core.rounds import Rounds, rounds_of
 from chimera.core.run import enclosing
 from chimera.core.tool import BaseTool
 from chimera.core.wire import Turn, async_turn, call_arguments
@@ -48,7 +48,7 @@ def drive(effects: Generator[Effect, Any, T]) -> Generator[Any, None, T]:
             kind = type(effect)
             if kind is Emit:
                 while effect.items:
-                    yield effect.items.pop(0)
+                    yield effect.items.popleft()
                 continue
             try:
                 answer = _perform(effect)
@@ -73,50 +73,45 @@ async def async_drive(effects: Generator[Effect, Any, Any]) -> AsyncGenerator[An
     """Run `effects` on the event loop and yield what is emitted. What they return is let go of.
 
     When the run that has begun is cancelled, whatever is awaited is given up and `RunCancelled` is thrown into the
-    generator. Where many runs are busy on the loop, each waits for its turn to start, and to go on with an answer.
+    generator. What whoever iterates throws in, or raises, closes it.
     """
     send: Any = effects.send
     step, answer = send, None
-    waits, rounds = _Waits(), rounds_of(asyncio.get_running_loop())
+    rounds = rounds_of(asyncio.get_running_loop())
+    home = _Home(rounds)
     try:
-        turn = await rounds.turn()
         while True:
+            began = perf_counter()
             try:
                 effect: Any = step(answer)
             except StopIteration:
                 return
+            rounds.spent += perf_counter() - began
             step, answer = send, None
             kind = type(effect)
             if kind is Emit:
                 while effect.items:
-                    yield effect.items.pop(0)
-                continue
-            try:
-                if kind is Begin:
-                    waits.begin(effect.run)
-                elif kind is WireCall and effect.on_chunk is not None:
-                    stream = _Stream(effect, waits)
-                    async with aclosing(stream.items()) as items:
-                        async for item in items:
-                            yield item
-                    answer = stream.answer
-                else:
-                    answer = await waits.up_to(_performed(effect))
-                turn = await rounds.turn(turn)
-            except BaseException as exc:
-                step, answer = effects.throw, _as_failure(exc)
+                    yield effect.items.popleft()
+            elif kind is WireCall and effect.on_chunk is not None:
+                stream = _Stream(effect, home)
+                async with aclosing(stream.items()) as items:
+                    async for item in items:
+                        yield item
+                answer = stream.answer
+                if stream.failure is not None:
+                    step, answer = effects.throw, _as_failure(stream.failure)
+            else:
+                try:
+                    answer = await home.perform(effect)
+                except BaseException as exc:
+                    step, answer = effects.throw, _as_failure(exc)
     finally:
-        waits.end()
+        home.leave()
         effects.close()
 
 
 def _as_failure(exc: BaseException) -> BaseException:
-    """Return a cancellation that is not meant for the running task as the failure of what was awaited that it is.
-
-    What closes the driver is no failure: it is raised again.
-    """
-    if isinstance(exc, GeneratorExit):
-        raise exc
+    """Return a cancellation that is not meant for the running task as the failure of what was awaited that it is."""
     task = asyncio.current_task()
     if not isinstance(exc, asyncio.CancelledError) or task is None or task.cancelling():
         return exc
@@ -125,22 +120,38 @@ def _as_failure(exc: BaseException) -> BaseException:
     return failure
 
 
-class _Waits:
-    """How a driver waits: for whatever the run is waiting for, and no longer once it is cancelled."""
+class _Home:
+    """The event loop that a run lives on: where it waits, no longer than until it is cancelled, and takes turns."""
 
-    def __init__(self) -> None:
+    def __init__(self, rounds: Rounds) -> None:
+        self._rounds, self._round = rounds, -1  # the last one in which the run had its turn
         self._cancellation: CancellationToken | None = None
         self._watcher: asyncio.Future[None] | None = None
 
-    def begin(self, run: Any) -> None:
-        run.home = running_loop()
+    def leave(self) -> None:
+        if self._watcher is not None:
+            self._watcher.cancel()
+
+    def perform(self, effect: Any) -> Awaitable[Any]:
+        kind = type(effect)
+        if kind is AwaitTurn:
+            return self._turn()
+        if kind is Begin:
+            return self._begin(effect.run)
+        return self.up_to(_performed(effect))
+
+    async def _begin(self, run: Any) -> None:
+        run.home = asyncio.get_running_loop()
         self._cancellation = run.signal
         if self._cancellation is not None and self._cancellation.needs_polling:
             self._watcher = asyncio.ensure_future(self._poll(self._cancellation))
 
-    def end(self) -> None:
-        if self._watcher is not None:
-            self._watcher.cancel()
+    async def _turn(self) -> None:
+        rounds = self._rounds
+        if self._round != rounds.number:
+            if rounds.is_over():
+                await self.up_to(rounds.wait())
+            self._round = rounds.number
 
     def up_to(self, awaitable: Awaitable[T]) -> Awaitable[T]:
         """Await, unless the run is cancelled first: then the awaited work is cancelled and `RunCancelled` raised."""
@@ -163,8 +174,8 @@ def _perform(effect: Any) -> Any:
     if kind is Consult:
         answer = effect.fn()
         return run_coroutine(answer) if inspect.iscoroutine(answer) else answer
-    if kind is Begin:
-        return None  # nothing here waits on an event loop
+    if kind is Begin or kind is AwaitTurn:
+        return None  # nothing here lives on an event loop
     raise TypeError(f"a driver cannot perform {kind.__name__}")
 
 
@@ -217,29 +228,43 @@ async def _consult(fn: Any) -> Any:
 
 
 class _Stream:
-    """A streamed answer: first its `items`, which whoever watches is shown, then the whole `answer`."""
+    """A streamed answer: first its `items`, which whoever watches is shown, then the whole `answer` or the `failure`.
 
-    def __init__(self, call: WireCall, waits: _Waits) -> None:
-        self._call, self._waits = call, waits
+    What is raised by those who watch is no failure of the stream.
+    """
+
+    def __init__(self, call: WireCall, home: _Home) -> None:
+        self._call, self._home = call, home
         self.answer: Any = None
+        self.failure: BaseException | None = None
 
     async def items(self) -> AsyncGenerator[Any, None]:
-        call, waits = self._call, self._waits
+        try:
+            async with aclosing(self._items()) as items:
+                async for item in items:
+                    yield item
+        except GeneratorExit:
+            raise
+        except BaseException as exc:
+            self.failure = exc
+
+    async def _items(self) -> AsyncGenerator[Any, None]:
+        call, home = self._call, self._home
         stream = getattr(call.provider, "async_stream", None)
         by_default = getattr(stream, "__func__", None) is Provider.async_stream
         if stream is None or (by_default and not _is_asynchronous(call.provider)):
-            answer = self.answer = await waits.up_to(_performed(call))
+            answer = self.answer = await home.up_to(_performed(call))
             for item in _shown(call, StreamChunk(getattr(answer, "content", ""), getattr(answer, "thinking", ""))):
                 yield item
             return
         with await async_turn(call) as arguments:
             chunks = stream(call.request.messages, **arguments)
             if inspect.isawaitable(chunks):
-                chunks = await waits.up_to(chunks)
+                chunks = await home.up_to(chunks)
             try:
                 while self.answer is None:
                     try:
-                        chunk = await waits.up_to(anext(chunks))
+                        chunk = await home.up_to(anext(chunks))
                     except StopAsyncIteration:
                         raise ProviderProtocolError("the stream ended without an answer") from None
                     for item in _shown(call, chunk):
@@ -360,6 +385,11 @@ async def _watched(awaitable: Awaitable[T], cancellation: CancellationToken) -> 
     except asyncio.CancelledError:
         if fired and task.uncancel() <= before:
             raise RunCancelled from None
+        raise
+    except Exception as exc:
+        if fired:  # what was given up made a failure of its own of that
+            task.uncancel()
+            raise RunCancelled from exc
         raise
     finally:
         finished = True

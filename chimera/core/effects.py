@@ -6,6 +6,7 @@ yields to a driver: the only things that touch the world.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ __all__ = [
     "Act",
     "Acted",
     "Ask",
+    "AwaitTurn",
     "Begin",
     "Complete",
     "CompleteInternally",
@@ -155,6 +157,10 @@ class Begin(NamedTuple):
     run: Any
 
 
+class AwaitTurn(NamedTuple):
+    """Effect: go on once it is the turn of this run among those that are busy on its event loop."""
+
+
 class WireCall(NamedTuple):
     """Effect: send the effective envelope. The answer is a `Response`.
 
@@ -185,7 +191,7 @@ class Emit(NamedTuple):
     """Effect: hand `items` to whoever iterates, each taken out as it goes, until there are none, nor any that came
     meanwhile. The answer is None, once they come back for more."""
 
-    items: list[Any]
+    items: deque[Any]
 
 
-Effect = Begin | WireCall | RunVetted | Consult | Emit
+Effect = Begin | AwaitTurn | WireCall | RunVetted | Consult | Emit

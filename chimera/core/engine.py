@@ -18,6 +18,7 @@ from chimera.core.effects import (
     Act,
     Acted,
     Ask,
+    AwaitTurn,
     Begin,
     Complete,
     CompleteInternally,
@@ -131,6 +132,8 @@ class _Handlers(dict[type, Callable[[Run, Any], Generator[Effect, Any, Any]]]):
 
 
 def _complete(run: Run, ask: Complete) -> Generator[Effect, Any, Answer]:
+    if run.home is not None:
+        yield _TURN  # here, where all results are in their place
     run.begin_turn()
     if run.shapes_turns:
         yield from _prepare(run, ask.context)
@@ -144,6 +147,8 @@ def _complete(run: Run, ask: Complete) -> Generator[Effect, Any, Answer]:
         if not (yield from _compact(run, ask.context)):
             raise
         answer = _received(run, (yield from _model_call(run, ask.context.to_messages(), tools, ask)))
+    if run.home is not None:
+        yield _TURN  # and here, where the answer has been counted
     for middleware in run.config.middleware or ():
         changed = middleware.after_model(ask.context, answer)
         if changed is not None:
@@ -325,4 +330,5 @@ _HANDLERS = _Handlers(
         Tally: _tally,
     }
 )
+_TURN = AwaitTurn()
 _QUIET = frozenset({Within, Consulting, Tally})  # asks after which a run may still be over

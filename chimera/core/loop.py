@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -79,7 +80,7 @@ class _Returned:
 
 def _with_result(effects: Generator[Effect, Any, AgentResult]) -> Generator[Effect, Any, None]:
     result = yield from effects
-    yield Emit([_Returned(result)])
+    yield Emit(deque((_Returned(result),)))
 
 
 class StepStream(AsyncIterator[StepResult]):

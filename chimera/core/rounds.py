@@ -7,56 +7,53 @@ many runs arrive together, each of them would take its next step within the same
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections import deque
-from time import perf_counter
-from weakref import WeakKeyDictionary
 
 __all__ = ["Rounds", "rounds_of"]
 
-_SECONDS = 0.004  # of a round, for all runs together
-_MOST = 16  # so many steps are worth a round of their own
+_SECONDS = 0.004  # of a round, for the steps of all runs together
+_MOST = 32
 
 
 class Rounds:
-    """The rounds of one event loop, and the runs that wait for one with time. Belongs to the thread of that loop."""
+    """The rounds of one event loop, and the runs that wait for one with time. Belongs to the thread of that loop.
 
-    def __init__(self) -> None:
-        self._began: float | None = None  # when the first run of this round had its turn
-        self._number = 0
+    `spent` is how many seconds runs have worked in the current round; whoever lets them work adds to it. What others
+    do meanwhile takes nothing away from the runs. `number` tells rounds apart in which runs have work to do.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = weakref.ref(loop)
+        self.spent = 0.0
+        self.number = 0
+        self._under_way = False
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._fit = 1  # how many of those that wait have their turn in one round
+        self._fit = 1  # how many of those that wait may go on in one round
 
-    async def turn(self, last: int = -1) -> int:
-        """Return in a round that has time for the caller: this one, or a later one, in order of arrival.
-
-        The number of that round is the result. Whoever had a turn in this round already, the `last` one, goes on.
-        """
-        if last != self._number and self._is_over():
-            mine = asyncio.get_running_loop().create_future()
-            self._waiting.append(mine)
-            await mine
-        return self._number
-
-    def _is_over(self) -> bool:
-        if self._began is None:
+    def is_over(self) -> bool:
+        """Tell whether a run that could go on now has to `wait`."""
+        if not self._under_way:
             self._begin()
             return False
-        return bool(self._waiting) or perf_counter() - self._began > _SECONDS
+        return bool(self._waiting) or self.spent > _SECONDS
+
+    async def wait(self) -> None:
+        """Return in a round that has time for the caller, in order of arrival."""
+        mine = asyncio.get_running_loop().create_future()
+        self._waiting.append(mine)
+        await mine
 
     def _begin(self) -> None:
-        self._began = perf_counter()
-        asyncio.get_running_loop().call_soon(self._next, self._began)  # that is, in the round that follows
+        asyncio.get_running_loop().call_soon(self._next)  # that is, in the round that follows
+        self._under_way, self.spent = True, 0.0
 
-    def _next(self, began: float) -> None:
-        """Begin the next round for those who wait, or leave that to the first one who comes."""
-        self._number += 1
-        self._began = None
+    def _next(self) -> None:
+        self._under_way = False
+        self.number += 1
         if not self._waiting:
             return
-        if perf_counter() - began > _SECONDS:
-            self._fit = max(1, self._fit // 2)
-        elif self._fit < _MOST:
-            self._fit += 1
+        self._fit = max(1, self._fit // 2) if self.spent > _SECONDS else min(self._fit * 2, _MOST)
         woken = 0
         while self._waiting and woken < self._fit:
             first = self._waiting.popleft()
@@ -66,12 +63,14 @@ class Rounds:
         self._begin()
 
 
-_known: WeakKeyDictionary[asyncio.AbstractEventLoop, Rounds] = WeakKeyDictionary()
+# By the identity of the loop, and kept alive by the runs on it alone: what waits knows its loop, so that anything else
+# would keep a loop that was closed before its runs came to their end.
+_known: weakref.WeakValueDictionary[int, Rounds] = weakref.WeakValueDictionary()
 
 
 def rounds_of(loop: asyncio.AbstractEventLoop) -> Rounds:
     """Return the one `Rounds` of `loop`."""
-    rounds = _known.get(loop)
-    if rounds is None:
-        rounds = _known[loop] = Rounds()
+    rounds = _known.get(id(loop))
+    if rounds is None or rounds.loop() is not loop:
+        rounds = _known[id(loop)] = Rounds(loop)
     return rounds

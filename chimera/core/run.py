@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from asyncio import AbstractEventLoop
+from collections import deque
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
 from copy import copy
@@ -80,7 +81,7 @@ class Run:
         self.streaming = streaming
         config = self.config
         self.shapes_turns = bool(config.middleware) or config.compaction is not None or config.message_queue is not None
-        self.notes: list[Any] = []  # events, and steps for whoever iterates
+        self.notes: deque[Any] = deque()  # events, and steps for whoever iterates
         self.told = Emit(self.notes)
         """The effect that hands over what has been noted."""
         self.nesting = 0
@@ -124,7 +125,7 @@ class Run:
         """Return this run as a call from within a tool sees it: the same in all, but it hands over nothing: what it
         notes waits for the outer call, which is the one that somebody listens to."""
         inner = copy(self)
-        inner.told = Emit([])
+        inner.told = Emit(deque())
         inner.nesting += 1
         inner.rules = self.rules_below()
         return inner

@@ -126,11 +126,11 @@ def calls_per_step(kind: str, make: Callable[[], Interceptors | None], start: in
     [
         ("sync", no_policy, 165),
         ("sync", policy, 197),
-        ("sync", packs, 417),
-        ("async", no_policy, 193),
-        ("async", policy, 225),
-        ("agent", no_policy, 231),
-        ("agent", policy, 266),
+        ("sync", packs, 380),
+        ("async", no_policy, 220),
+        ("async", policy, 252),
+        ("agent", no_policy, 264),
+        ("agent", policy, 299),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )

@@ -287,3 +287,12 @@ async def test_any_loop_can_be_streamed_and_cancelled_from_outside() -> None:
         stream = stream_events(run, partial(loop.program, context), context, token)
         result = [event async for event in stream][-1].data
         assert result.reason == reason
+
+
+async def test_what_holds_is_settled_when_somebody_begins_to_listen() -> None:
+    config = LoopConfig(yolo_mode=True)
+    provider = FauxProvider([calling("note"), "done"])
+    run = AgentLoop().run([Message.user("go")], tools=[Note()], provider=provider, system_prompt=None, config=config)
+    config.interceptors = Interceptors(tool_call=[gate])
+    found = [event async for event in run]
+    assert [event.data[1].error for event in found if event.type == "tool_result"] == ["Blocked by interceptor: no"]

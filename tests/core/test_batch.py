@@ -67,7 +67,7 @@ class Scene:
             return [ToolResult(f"{vetted.call.name} ran") for vetted in effect.calls]
         if isinstance(effect, Emit):
             while effect.items:
-                item = effect.items.pop(0)
+                item = effect.items.popleft()
                 if isinstance(item, StepResult) and item.pending_approval is not None:
                     item.pending_approval.approve()
         if isinstance(effect, Consult) and effect.fn.func.__name__ == "pre_tool_use":  # type: ignore[attr-defined]

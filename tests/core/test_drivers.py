@@ -6,6 +6,7 @@ import asyncio
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Generator
 from typing import Any
 
@@ -154,13 +155,13 @@ class TestDriversThemselves:
 
     def effects(self, log: list[str]) -> Generator[Effect, Any, str]:
         try:
-            yield Emit(["first"])
+            yield Emit(deque(["first"]))
             answer = yield Consult(lambda: 7)
             try:
                 yield Consult(self.fail)
             except OSError as exc:
                 log.append(str(exc))
-            yield Emit([answer])
+            yield Emit(deque([answer]))
             return "end"
         finally:
             log.append("closed")
@@ -211,7 +212,7 @@ class TestDriversThemselves:
         for fn in (make, later, lambda: later()):
 
             def effects(fn: Any = fn) -> Generator[Effect, Any, None]:
-                yield Emit([(yield Consult(fn))])
+                yield Emit(deque([(yield Consult(fn))]))
 
             assert list(drive(effects())) == [make()]
             assert [item async for item in async_drive(effects())] == [make()]
