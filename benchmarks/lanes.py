@@ -20,7 +20,7 @@ from chimera.providers.base import Response
 from chimera.types import Message
 
 _LANES = (1, 10, 100, 1000)
-_STEPS = 20
+_STEPS = 50
 _SLEEP = 0.020
 _TICK = 0.001
 
@@ -120,7 +120,7 @@ def _middle(conversation: Callable[[], Coroutine[Any, Any, None]], lanes: int) -
 
 
 def main() -> None:
-    report("Lanes: 20 ms for each of 21 answers", rows())
+    report(f"Lanes: 20 ms for each of {_STEPS + 1} answers", rows())
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 from chimera.core.cancellation import CancellationToken
-from chimera.core.effects import AwaitTurn, Begin, Consult, Effect, Emit, RunVetted, VettedCall, WireCall
+from chimera.core.effects import AwaitRound, Begin, Consult, Effect, Emit, RunVetted, VettedCall, WireCall
 from chimera.core.identity import running
 from chimera.core.rounds import Rounds, rounds_of
 from chimera.core.run import enclosing
@@ -121,10 +121,10 @@ def _as_failure(exc: BaseException) -> BaseException:
 
 
 class _Home:
-    """The event loop that a run lives on: where it waits, no longer than until it is cancelled, and takes turns."""
+    """The event loop that a run lives on: where it waits, no longer than until it is cancelled, beside others."""
 
     def __init__(self, rounds: Rounds) -> None:
-        self._rounds, self._round = rounds, -1  # the last one in which the run had its turn
+        self._rounds, self._round = rounds, -1  # the last one in which the run went on
         self._cancellation: CancellationToken | None = None
         self._watcher: asyncio.Future[None] | None = None
 
@@ -134,8 +134,8 @@ class _Home:
 
     def perform(self, effect: Any) -> Awaitable[Any]:
         kind = type(effect)
-        if kind is AwaitTurn:
-            return self._turn()
+        if kind is AwaitRound:
+            return self._wait_for_round()
         if kind is Begin:
             return self._begin(effect.run)
         return self.up_to(_performed(effect))
@@ -146,7 +146,7 @@ class _Home:
         if self._cancellation is not None and self._cancellation.needs_polling:
             self._watcher = asyncio.ensure_future(self._poll(self._cancellation))
 
-    async def _turn(self) -> None:
+    async def _wait_for_round(self) -> None:
         rounds = self._rounds
         if self._round != rounds.number:
             if rounds.is_over():
@@ -174,7 +174,7 @@ def _perform(effect: Any) -> Any:
     if kind is Consult:
         answer = effect.fn()
         return run_coroutine(answer) if inspect.iscoroutine(answer) else answer
-    if kind is Begin or kind is AwaitTurn:
+    if kind is Begin or kind is AwaitRound:
         return None  # nothing here lives on an event loop
     raise TypeError(f"a driver cannot perform {kind.__name__}")
 

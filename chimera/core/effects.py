@@ -20,7 +20,7 @@ __all__ = [
     "Act",
     "Acted",
     "Ask",
-    "AwaitTurn",
+    "AwaitRound",
     "Begin",
     "Complete",
     "CompleteInternally",
@@ -157,8 +157,8 @@ class Begin(NamedTuple):
     run: Any
 
 
-class AwaitTurn(NamedTuple):
-    """Effect: go on once it is the turn of this run among those that are busy on its event loop."""
+class AwaitRound(NamedTuple):
+    """Effect: go on in a round of the event loop that has time for this run, beside others that are busy on it."""
 
 
 class WireCall(NamedTuple):
@@ -194,4 +194,4 @@ class Emit(NamedTuple):
     items: deque[Any]
 
 
-Effect = Begin | AwaitTurn | WireCall | RunVetted | Consult | Emit
+Effect = Begin | AwaitRound | WireCall | RunVetted | Consult | Emit

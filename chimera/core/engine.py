@@ -18,7 +18,7 @@ from chimera.core.effects import (
     Act,
     Acted,
     Ask,
-    AwaitTurn,
+    AwaitRound,
     Begin,
     Complete,
     CompleteInternally,
@@ -133,7 +133,7 @@ class _Handlers(dict[type, Callable[[Run, Any], Generator[Effect, Any, Any]]]):
 
 def _complete(run: Run, ask: Complete) -> Generator[Effect, Any, Answer]:
     if run.home is not None:
-        yield _TURN  # here, where all results are in their place
+        yield _ROUND  # here, where all results are in their place
     run.begin_turn()
     if run.shapes_turns:
         yield from _prepare(run, ask.context)
@@ -148,7 +148,7 @@ def _complete(run: Run, ask: Complete) -> Generator[Effect, Any, Answer]:
             raise
         answer = _received(run, (yield from _model_call(run, ask.context.to_messages(), tools, ask)))
     if run.home is not None:
-        yield _TURN  # and here, where the answer has been counted
+        yield _ROUND  # and here, where the answer has been counted
     for middleware in run.config.middleware or ():
         changed = middleware.after_model(ask.context, answer)
         if changed is not None:
@@ -330,5 +330,5 @@ _HANDLERS = _Handlers(
         Tally: _tally,
     }
 )
-_TURN = AwaitTurn()
+_ROUND = AwaitRound()
 _QUIET = frozenset({Within, Consulting, Tally})  # asks after which a run may still be over
