@@ -10,7 +10,7 @@ from functools import cached_property, partial
 from chimera.secrets.compiled import Compiled, compile_rules
 from chimera.secrets.join import join_parts
 from chimera.secrets.prefilter import Prefilter
-from chimera.secrets.rules import DEFAULT_RULES, LOOK_AHEAD, SecretRule
+from chimera.secrets.rules import DEFAULT_RULES, SecretRule
 from chimera.secrets.walk import Found, Parts, Walk
 
 __all__ = ["SecretDetector", "SecretMatch"]
@@ -21,8 +21,6 @@ _WORTH = 1 << 15  # so many characters pay for another pattern
 _SHORT = 32  # a text of so many characters is searched through before another way has begun
 _FEW = 64  # after so many secrets, see how close they come
 _NEAR = 64  # secrets that come so close, on the average, are cut out many at once
-_STRETCH = 1 << 17  # how many characters to cut at once, when secrets go on as close as they have come
-_ROOM = 2 * _STRETCH + LOOK_AHEAD  # how many to look at, since they may not
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +99,7 @@ class SecretDetector:
 
         Returns the place up to which `pieces` then holds the clean text.
         """
-        divided = walk.divide(_FEW * _STRETCH // spread, _ROOM)
+        divided = walk.divide(spread / _FEW)
         if divided is not None:
             parts, by = divided
             clean = partial(self._scrub_leads, replacement)

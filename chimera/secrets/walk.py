@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from chimera.secrets.compiled import Compiled
 from chimera.secrets.prefilter import BLOCK, Hits, Prefilter, starts
-from chimera.secrets.rules import LOOK_BACK
+from chimera.secrets.rules import LOOK_AHEAD, LOOK_BACK
 
 __all__ = ["Found", "Parts", "Walk"]
 
@@ -22,6 +22,7 @@ Parts = tuple[Prefilter | None, Compiled]
 _MANY = 40  # of so many literals on, all of them together cost no more
 _CHANGES = 2  # each new pattern may look through all the rest of the text for its next match
 _PAUSE = 16 * BLOCK  # how long all literals are followed after that, at first
+_STRETCH = (1 << 13, 1 << 17)  # how many characters full of secrets are cut at once: at first, and at most
 
 
 class Walk:
@@ -44,6 +45,8 @@ class Walk:
         self.pause = _PAUSE
         self.afresh = 0  # where to look again for what crowds the text, after it was all literals
         self.position = 0
+        self.stretch = _STRETCH[0]
+        self.apart_until = 0
 
     def __iter__(self) -> Iterator[Found]:
         match_at = self.whole.pattern.match
@@ -62,12 +65,22 @@ class Walk:
             if self.common is not None:
                 yield from self._common_before(base + BLOCK)
 
-    def divide(self, most: int, size: int) -> tuple[list[str | None], Compiled] | None:
-        """Take the next matches, `most` of them if there are so many, out of the text, and go on behind them.
+    def divide(self, apart: float) -> tuple[list[str | None], Compiled] | None:
+        """Take the next matches out of the text, and go on behind them; they are expected to be so far `apart`.
 
-        Returns what they leave of at most `size` characters, and by which rules: see `Compiled.divide`. None when each
-        match must be looked at; that may have changed a little later.
+        Returns what they leave, and by which rules: see `Compiled.divide`. None when each match must be looked at; that
+        may have changed a little later. How many are taken grows as long as they come as close as expected.
         """
+        if self.position < self.apart_until:
+            return None
+        divided = self._divided(int(self.stretch / apart), 2 * self.stretch + LOOK_AHEAD)
+        if divided is None:
+            self.stretch, self.apart_until = _STRETCH[0], self.position + _STRETCH[0]
+        else:
+            self.stretch = min(2 * self.stretch, _STRETCH[1])
+        return divided
+
+    def _divided(self, most: int, size: int) -> tuple[list[str | None], Compiled] | None:
         common = None if self.common is None else self.common.rules
         if common is None or not common.divides or not self.whole.divides or self.position < LOOK_BACK:
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -70,8 +71,8 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counts: list[int] = []
     whole = Walk.divide
 
-    def watched(self: Walk, most: int, size: int) -> tuple[list[str | None], Compiled] | None:
-        found = whole(self, most, size)
+    def watched(self: Walk, apart: float) -> tuple[list[str | None], Compiled] | None:
+        found = whole(self, apart)
         if found is not None:
             counts.append(len(found[0]) // (len(found[1].leads) + 1))
         return found
@@ -89,7 +90,7 @@ def test_most_of_a_dense_text_is_cut_out_many_at_once(divided: list[int]) -> Non
 def test_a_secret_of_another_kind_does_not_hide_among_them(divided: list[int]) -> None:
     text = "://:a@" * 20_000 + "AKIA" + "A" * 16 + " " + "://:a@" * 20_000
     assert SecretDetector().scrub(text) == f"://:{REDACTED}@" * 20_000 + f"{REDACTED} " + f"://:{REDACTED}@" * 20_000
-    assert sum(divided) > 39_000
+    assert sum(divided) > 35_000
 
 
 LONG = {
@@ -107,6 +108,21 @@ def test_what_is_long_is_found_among_them(secret: str, before: str) -> None:
     for offset in (0, 1_000, 5_000):
         text = f"{before}{dense[offset:]} {secret}\n{dense}"
         assert SecretDetector().scrub(text) == plain(text, compile_rules(DEFAULT_RULES))
+
+
+def test_where_they_stand_in_clusters_not_much_is_looked_at_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = 0
+    divide = Compiled.divide
+
+    def watched(self: Compiled, text: str, position: int, most: int, size: int) -> Any:
+        nonlocal looked_at
+        looked_at += min(size, len(text) - position)
+        return divide(self, text, position, most, size)
+
+    monkeypatch.setattr(Compiled, "divide", watched)
+    text = ("://:a@" * 1_500 + "x y z " * 1_600) * 55
+    assert SecretDetector().scrub(text) == (f"://:{REDACTED}@" * 1_500 + "x y z " * 1_600) * 55
+    assert looked_at < 6 * len(text)
 
 
 def test_each_lead_that_holds_a_secret_is_cleaned_though_no_two_are_the_same() -> None:
