@@ -6,7 +6,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 from chimera.core.context import Context
-from chimera.core.effects import Acted, Effect, RunVetted, VettedCall
+from chimera.core.effects import ROUND, Acted, Effect, RunVetted, VettedCall
 from chimera.core.flows import Answered, ToolFlow, answer_call, tool_call_flow
 from chimera.core.loop_events import LoopEventType
 from chimera.core.run import Run
@@ -22,6 +22,12 @@ def run_batch(run: Run, context: Context, response: Response) -> Generator[Effec
     Every `tool_call` chain runs before the message is recorded, every permission answer is in before the first tool
     starts. Whatever happens in between, each recorded call gets exactly one tool message, in call order.
     """
+    cut: BaseException | None = None
+    if run.home is not None:
+        try:
+            yield ROUND
+        except BaseException as exc:
+            cut = exc  # what was answered is recorded all the same
     problems = getattr(response, "problems", None) or _NONE
     flows = [tool_call_flow(run, call, problems.get(call.id)) for call in response.tool_calls]
     blocks = tuple(response.content_blocks)
@@ -29,6 +35,8 @@ def run_batch(run: Run, context: Context, response: Response) -> Generator[Effec
     batch = _Batch(run, context, message, flows)
     try:
         context.add(message)
+        if cut is not None:
+            raise cut
         if run.heard:
             run.note(LoopEventType.ASSISTANT, message)
             if run.notes:
@@ -90,19 +98,7 @@ class _Batch:
 
     def work(self) -> Generator[Effect, Any, None]:
         run, flows, answers = self.run, self.flows, self.answers
-        vetted: list[VettedCall] = []
-        places: list[int] = []
-        for place, flow in enumerate(flows):
-            step = _advance(flow, None)
-            if type(step) not in _SETTLED:
-                step = yield from _pass_on(flow, step)
-            if type(step) is VettedCall:
-                vetted.append(step)
-                places.append(place)
-            else:
-                answers[place] = step
-            if run.notes:
-                yield run.told
+        vetted, places = yield from self.permit()
         if not vetted:
             self.record()
         stop = 0
@@ -119,6 +115,22 @@ class _Batch:
             self.record()
             if run.notes:
                 yield run.told
+
+    def permit(self) -> Generator[Effect, Any, tuple[list[VettedCall], list[int]]]:
+        """Bring every call to its answer or to the leave to run it; return what may run, and which calls these are."""
+        run, vetted, places = self.run, [], []
+        for place, flow in enumerate(self.flows):
+            step = _advance(flow, None)
+            if type(step) not in _SETTLED:
+                step = yield from _pass_on(flow, step)
+            if type(step) is VettedCall:
+                vetted.append(step)
+                places.append(place)
+            else:
+                self.answers[place] = step
+            if run.notes:
+                yield run.told
+        return vetted, places
 
     def record(self) -> None:
         """Add the tool messages of all leading calls that are answered."""

@@ -13,14 +13,14 @@ from contextlib import aclosing
 from time import perf_counter
 from typing import Any, TypeVar
 
-from chimera.core.cancellation import CancellationToken
 from chimera.core.effects import AwaitRound, Begin, Consult, Effect, Emit, RunVetted, VettedCall, WireCall
+from chimera.core.home import Home
 from chimera.core.identity import running
-from chimera.core.rounds import Rounds, rounds_of
+from chimera.core.rounds import rounds_of
 from chimera.core.run import enclosing
 from chimera.core.tool import BaseTool
 from chimera.core.wire import Turn, async_turn, call_arguments
-from chimera.errors import ChimeraError, ProviderProtocolError, RunCancelled
+from chimera.errors import ChimeraError, ProviderProtocolError
 from chimera.frozen import class_name, safe_text
 from chimera.providers.base import Provider, StreamChunk
 from chimera.threads import in_thread, run_coroutine
@@ -30,7 +30,6 @@ __all__ = ["async_drive", "drive", "drive_to_end"]
 
 T = TypeVar("T")
 _GRACE_SECONDS = 3.0
-_POLL_SECONDS = 0.02
 
 
 def drive(effects: Generator[Effect, Any, T]) -> Generator[Any, None, T]:
@@ -78,7 +77,7 @@ async def async_drive(effects: Generator[Effect, Any, Any]) -> AsyncGenerator[An
     send: Any = effects.send
     step, answer = send, None
     rounds = rounds_of(asyncio.get_running_loop())
-    home = _Home(rounds)
+    home = Home(rounds)
     try:
         while True:
             began = perf_counter()
@@ -86,7 +85,8 @@ async def async_drive(effects: Generator[Effect, Any, Any]) -> AsyncGenerator[An
                 effect: Any = step(answer)
             except StopIteration:
                 return
-            rounds.spent += perf_counter() - began
+            finally:
+                rounds.spent += perf_counter() - began
             step, answer = send, None
             kind = type(effect)
             if kind is Emit:
@@ -102,7 +102,7 @@ async def async_drive(effects: Generator[Effect, Any, Any]) -> AsyncGenerator[An
                     step, answer = effects.throw, _as_failure(stream.failure)
             else:
                 try:
-                    answer = await home.perform(effect)
+                    answer = await _performed(effect, home)
                 except BaseException as exc:
                     step, answer = effects.throw, _as_failure(exc)
     finally:
@@ -120,50 +120,6 @@ def _as_failure(exc: BaseException) -> BaseException:
     return failure
 
 
-class _Home:
-    """The event loop that a run lives on: where it waits, no longer than until it is cancelled, beside others."""
-
-    def __init__(self, rounds: Rounds) -> None:
-        self._rounds, self._round = rounds, -1  # the last one in which the run went on
-        self._cancellation: CancellationToken | None = None
-        self._watcher: asyncio.Future[None] | None = None
-
-    def leave(self) -> None:
-        if self._watcher is not None:
-            self._watcher.cancel()
-
-    def perform(self, effect: Any) -> Awaitable[Any]:
-        kind = type(effect)
-        if kind is AwaitRound:
-            return self._wait_for_round()
-        if kind is Begin:
-            return self._begin(effect.run)
-        return self.up_to(_performed(effect))
-
-    async def _begin(self, run: Any) -> None:
-        run.home = asyncio.get_running_loop()
-        self._cancellation = run.signal
-        if self._cancellation is not None and self._cancellation.needs_polling:
-            self._watcher = asyncio.ensure_future(self._poll(self._cancellation))
-
-    async def _wait_for_round(self) -> None:
-        rounds = self._rounds
-        if self._round != rounds.number:
-            if rounds.is_over():
-                await self.up_to(rounds.wait())
-            self._round = rounds.number
-
-    def up_to(self, awaitable: Awaitable[T]) -> Awaitable[T]:
-        """Await, unless the run is cancelled first: then the awaited work is cancelled and `RunCancelled` raised."""
-        return awaitable if self._cancellation is None else _watched(awaitable, self._cancellation)
-
-    @staticmethod
-    async def _poll(cancellation: CancellationToken) -> None:
-        """Look at a token that tells nobody of its cancellation by itself."""
-        while not cancellation.cancelled:  # noqa: ASYNC110 - a foreign event has only is_set to look at
-            await asyncio.sleep(_POLL_SECONDS)
-
-
 def _perform(effect: Any) -> Any:
     kind = type(effect)
     if kind is RunVetted:
@@ -179,16 +135,24 @@ def _perform(effect: Any) -> Any:
     raise TypeError(f"a driver cannot perform {kind.__name__}")
 
 
-def _performed(effect: Any) -> Coroutine[Any, Any, Any]:
+def _performed(effect: Any, home: Home) -> Awaitable[Any]:
     """`_perform`, to be awaited."""
     kind = type(effect)
+    if kind is AwaitRound:
+        return home.wait_for_round()
     if kind is RunVetted:
-        return _run_tools(effect.calls)
+        return home.up_to(_run_tools(effect.calls))
     if kind is WireCall:
-        return _complete(effect) if _is_asynchronous(effect.provider) else _complete_in_thread(effect)
+        return home.up_to(_answer(effect))
     if kind is Consult:
-        return _consult(effect.fn)
+        return home.up_to(_consult(effect.fn))
+    if kind is Begin:
+        return home.begin(effect.run)
     raise TypeError(f"a driver cannot perform {kind.__name__}")
+
+
+def _answer(call: WireCall) -> Coroutine[Any, Any, Any]:
+    return _complete(call) if _is_asynchronous(call.provider) else _complete_in_thread(call)
 
 
 async def _complete(call: WireCall) -> Any:
@@ -233,19 +197,22 @@ class _Stream:
     What is raised by those who watch is no failure of the stream.
     """
 
-    def __init__(self, call: WireCall, home: _Home) -> None:
+    def __init__(self, call: WireCall, home: Home) -> None:
         self._call, self._home = call, home
         self.answer: Any = None
         self.failure: BaseException | None = None
 
     async def items(self) -> AsyncGenerator[Any, None]:
+        watched = True
         try:
             async with aclosing(self._items()) as items:
                 async for item in items:
+                    watched = False
                     yield item
-        except GeneratorExit:
-            raise
+                    watched = True
         except BaseException as exc:
+            if not watched and not isinstance(exc, Exception):
+                raise  # whoever watched has left, is being cancelled or interrupted
             self.failure = exc
 
     async def _items(self) -> AsyncGenerator[Any, None]:
@@ -253,7 +220,7 @@ class _Stream:
         stream = getattr(call.provider, "async_stream", None)
         by_default = getattr(stream, "__func__", None) is Provider.async_stream
         if stream is None or (by_default and not _is_asynchronous(call.provider)):
-            answer = self.answer = await home.up_to(_performed(call))
+            answer = self.answer = await home.up_to(_answer(call))
             for item in _shown(call, StreamChunk(getattr(answer, "content", ""), getattr(answer, "thinking", ""))):
                 yield item
             return
@@ -359,41 +326,3 @@ def _failed(exc: BaseException) -> ToolResult:
     if isinstance(exc, ChimeraError) and text:
         return ToolResult("", text)
     return ToolResult("", f"{class_name(exc)}: {text}" if text else class_name(exc))
-
-
-async def _watched(awaitable: Awaitable[T], cancellation: CancellationToken) -> T:
-    """The method of `asyncio.timeout`: the running task cancels itself and takes the cancellation back."""
-    task = asyncio.current_task()
-    assert task is not None
-    loop = asyncio.get_running_loop()
-    before, fired = task.cancelling(), False
-
-    def interrupt() -> None:
-        nonlocal fired
-        if not fired and not finished:
-            fired = True
-            task.cancel()
-
-    finished = False
-
-    def wake() -> None:
-        loop.call_soon_threadsafe(interrupt)
-
-    forget = cancellation.on_cancel(wake)
-    try:
-        result = await awaitable
-    except asyncio.CancelledError:
-        if fired and task.uncancel() <= before:
-            raise RunCancelled from None
-        raise
-    except Exception as exc:
-        if fired:  # what was given up made a failure of its own of that
-            task.uncancel()
-            raise RunCancelled from exc
-        raise
-    finally:
-        finished = True
-        forget()
-    if fired:  # the work was done, or did not let itself be cancelled
-        task.uncancel()
-    return result

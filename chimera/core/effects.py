@@ -17,6 +17,7 @@ from chimera.providers.base import Response, StreamChunk
 from chimera.types import Message, ToolCall, ToolResult
 
 __all__ = [
+    "ROUND",
     "Act",
     "Acted",
     "Ask",
@@ -194,4 +195,5 @@ class Emit(NamedTuple):
     items: deque[Any]
 
 
+ROUND = AwaitRound()
 Effect = Begin | AwaitRound | WireCall | RunVetted | Consult | Emit

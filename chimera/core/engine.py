@@ -15,10 +15,10 @@ from chimera.core.batch import run_batch
 from chimera.core.context import Context
 from chimera.core.decisions import ProviderRequest
 from chimera.core.effects import (
+    ROUND,
     Act,
     Acted,
     Ask,
-    AwaitRound,
     Begin,
     Complete,
     CompleteInternally,
@@ -133,7 +133,7 @@ class _Handlers(dict[type, Callable[[Run, Any], Generator[Effect, Any, Any]]]):
 
 def _complete(run: Run, ask: Complete) -> Generator[Effect, Any, Answer]:
     if run.home is not None:
-        yield _ROUND  # here, where all results are in their place
+        yield ROUND  # here, where all results are in their place
     run.begin_turn()
     if run.shapes_turns:
         yield from _prepare(run, ask.context)
@@ -147,8 +147,6 @@ def _complete(run: Run, ask: Complete) -> Generator[Effect, Any, Answer]:
         if not (yield from _compact(run, ask.context)):
             raise
         answer = _received(run, (yield from _model_call(run, ask.context.to_messages(), tools, ask)))
-    if run.home is not None:
-        yield _ROUND  # and here, where the answer has been counted
     for middleware in run.config.middleware or ():
         changed = middleware.after_model(ask.context, answer)
         if changed is not None:
@@ -330,5 +328,4 @@ _HANDLERS = _Handlers(
         Tally: _tally,
     }
 )
-_ROUND = AwaitRound()
 _QUIET = frozenset({Within, Consulting, Tally})  # asks after which a run may still be over

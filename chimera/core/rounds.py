@@ -2,6 +2,7 @@
 
 An event loop looks at timers, sockets and keys once a round, after all that was ready has run. When the answers for
 many runs arrive together, each of them would take its next step within the same round, which could last for seconds.
+What a run does between two places where it may wait is not divided, however long it takes.
 """
 
 from __future__ import annotations
@@ -9,18 +10,18 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections import deque
+from time import perf_counter
 
 __all__ = ["Rounds", "rounds_of"]
 
-_SECONDS = 0.004  # of a round, for the steps of all runs together
-_MOST = 32
+_SECONDS = 0.001  # of a round, for the steps of all runs together; what they cost around that comes on top
 
 
 class Rounds:
     """The rounds of one event loop, and the runs that wait for one with time. Belongs to the thread of that loop.
 
-    `spent` is how many seconds runs have worked in the current round; whoever lets them work adds to it. What others
-    do meanwhile takes nothing away from the runs. `number` tells rounds apart in which runs have work to do.
+    `spent` is how many seconds runs have worked in the current round; whoever lets them work adds to it. `number` tells
+    rounds apart in which runs have work to do.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -28,38 +29,54 @@ class Rounds:
         self.spent = 0.0
         self.number = 0
         self._under_way = False
+        self._began = 0.0
+        self._share = _SECONDS  # of the current round, for all runs together
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._fit = 1  # how many of those that wait may go on in one round
+        self._again: deque[asyncio.Future[None]] = deque()  # those who were woken and came too late
+        self._fit = 1  # how many of those that wait are woken for one round
 
     def is_over(self) -> bool:
         """Tell whether a run that could go on now has to `wait`."""
         if not self._under_way:
             self._begin()
             return False
-        return bool(self._waiting) or self.spent > _SECONDS
+        return bool(self._waiting or self._again) or self.spent > self._share
 
     async def wait(self) -> None:
         """Return in a round that has time for the caller, in order of arrival."""
-        mine = asyncio.get_running_loop().create_future()
-        self._waiting.append(mine)
-        await mine
+        queue = self._waiting
+        while True:
+            mine = asyncio.get_running_loop().create_future()
+            queue.append(mine)
+            await mine
+            if self.spent <= self._share:
+                return
+            queue = self._again  # the ones before have taken longer than those of the last round
 
     def _begin(self) -> None:
         asyncio.get_running_loop().call_soon(self._next)  # that is, in the round that follows
-        self._under_way, self.spent = True, 0.0
+        self._under_way, self.spent, self._began = True, 0.0, perf_counter()
 
     def _next(self) -> None:
+        """End a round; begin the next one for those who wait, or leave that to the first one who comes."""
         self._under_way = False
         self.number += 1
-        if not self._waiting:
+        if not self._waiting and not self._again:
+            self._share = _SECONDS
             return
-        self._fit = max(1, self._fit // 2) if self.spent > _SECONDS else min(self._fit * 2, _MOST)
+        spent, share = self.spent, self._share
+        others = perf_counter() - self._began - spent
+        self._share = _SECONDS + others / 8  # beside somebody who works long in each round, more is only fair
+        self._fit = max(1, int(self._fit * min(2.0, share / spent))) if spent else self._fit * 2
+        self._waiting.extendleft(reversed(self._again))
+        self._again.clear()
         woken = 0
         while self._waiting and woken < self._fit:
             first = self._waiting.popleft()
             if not first.done():  # whoever gave up waiting takes nobody's place
                 first.set_result(None)
                 woken += 1
+        self._fit = max(1, woken)
         self._begin()
 
 

@@ -124,13 +124,13 @@ def calls_per_step(kind: str, make: Callable[[], Interceptors | None], start: in
 @pytest.mark.parametrize(
     ("kind", "make", "budget"),
     [
-        ("sync", no_policy, 165),
-        ("sync", policy, 197),
+        ("sync", no_policy, 166),
+        ("sync", policy, 198),
         ("sync", packs, 380),
         ("async", no_policy, 220),
         ("async", policy, 252),
-        ("agent", no_policy, 264),
-        ("agent", policy, 299),
+        ("agent", no_policy, 266),
+        ("agent", policy, 301),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )

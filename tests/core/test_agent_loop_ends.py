@@ -88,6 +88,25 @@ async def test_a_stream_that_fails_to_close_keeps_nobody_from_leaving() -> None:
     assert_acceptable(context.messages)
 
 
+class SlowToClose(FauxProvider):
+    """A provider whose stream takes its time to close."""
+
+    async def async_stream(self, *args: Any, **kwargs: Any) -> AsyncGenerator[StreamChunk, None]:
+        try:
+            yield StreamChunk("a")
+            yield StreamChunk(response=Response("a"))
+        finally:
+            await asyncio.sleep(10)
+
+
+async def test_leaving_a_stream_can_be_cancelled() -> None:
+    run = streamed(SlowToClose("never"), Context())
+    await first_chunk(run)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await run.aclose()
+
+
 @pytest.mark.parametrize("thrown", [KeyError("mine"), asyncio.CancelledError("mine"), RunCancelled("mine")])
 async def test_what_is_thrown_in_at_a_chunk_comes_out_and_closes_the_run(thrown: BaseException) -> None:
     context = Context()

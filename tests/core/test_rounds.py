@@ -246,6 +246,49 @@ async def test_results_that_are_in_are_kept_whatever_waits() -> None:
     assert {context.messages[2].content for context in contexts} == {"noted"}
 
 
+@pytest.mark.parametrize("calls", [[], [ToolCall("c", "note", {})]], ids=["text", "calls"])
+@pytest.mark.parametrize("way", ["task", "token"])
+async def test_answers_that_are_in_are_kept_whatever_waits(way: str, calls: list[ToolCall]) -> None:
+    ready, token = asyncio.Event(), CancellationToken()
+
+    class Paid(Prompt):
+        async def async_complete(self, messages: Any, tools: Any = None, *_: Any, **kwargs: Any) -> Response:
+            await ready.wait()
+            return Response("paid", calls)
+
+    contexts = [Context(None, [Message.user("go")]) for _ in range(RUNS)]
+    chains = Interceptors(tool_call=[lambda _call: work()])
+
+    async def run(context: Context) -> None:
+        options: dict[str, Any] = {"interceptors": chains, "context": context, "abort_signal": token}
+        await drained(AgentLoop().run([], tools=[Quick()], provider=Paid(), system_prompt=None, **options))
+
+    tasks = [asyncio.ensure_future(run(context)) for context in contexts]
+    await asyncio.sleep(0.1)
+    ready.set()
+    for _ in range(4):
+        await asyncio.sleep(0)
+    if way == "token":
+        token.cancel()
+    else:
+        for task in tasks:
+            task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert {context.messages[1].content for context in contexts} == {"paid"}
+    for context in contexts:
+        assert_acceptable(context.messages)
+
+
+async def test_beside_somebody_who_works_long_runs_get_a_share_of_the_time() -> None:
+    def long() -> None:
+        end = perf_counter() + 0.02
+        while perf_counter() < end:
+            pass
+
+    _, rounds = await busiest_round("agent", light, busy=long)
+    assert rounds <= RUNS * STEPS // 4
+
+
 def test_every_event_loop_has_rounds_of_its_own() -> None:
     one, other = asyncio.new_event_loop(), asyncio.new_event_loop()
     rounds = rounds_of(one)

@@ -16,7 +16,7 @@ from chimera.core import wire
 from chimera.core.agent_loop import AgentLoop
 from chimera.core.context import Context
 from chimera.core.decisions import InterceptDecision, Interceptors, ProviderRequest
-from chimera.core.drivers import _performed
+from chimera.core.drivers import _answer
 from chimera.core.effects import WireCall
 from chimera.core.interception import intercepted_complete
 from chimera.core.loop import ReAct, async_drain_steps
@@ -281,7 +281,7 @@ async def test_a_call_that_was_given_up_while_all_threads_were_busy_is_not_made(
     pool = ThreadPoolExecutor(1)
     asyncio.get_running_loop().set_default_executor(pool)
     busy = pool.submit(go_on.wait, 10)
-    waiting = asyncio.ensure_future(_performed(WireCall(provider, ProviderRequest("m", []))))
+    waiting = asyncio.ensure_future(_answer(WireCall(provider, ProviderRequest("m", []))))
     await asyncio.sleep(0.01)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
