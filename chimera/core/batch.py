@@ -35,12 +35,12 @@ def run_batch(run: Run, context: Context, response: Response) -> Generator[Effec
     batch = _Batch(run, context, message, flows)
     try:
         context.add(message)
-        if cut is not None:
-            raise cut
         if run.heard:
             run.note(LoopEventType.ASSISTANT, message)
-            if run.notes:
-                yield run.told
+        if cut is not None:
+            raise cut
+        if run.notes:
+            yield run.told
         if flows:
             run.calls += len(flows)
             run.message = message
