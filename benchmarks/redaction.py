@@ -91,6 +91,7 @@ def hostile() -> Iterator[Row]:
         ("the same, and their names are secrets", users("sk-aaaa", _MB)),
         ("a few crowds, then `password=` over and over", crowds(_MB // 4) + repeated("password=", 4 * _MB)),
         ("another start crowds each 16 kB", crowds(_MB)),
+        ("clusters of secrets, 3 kB in 6", repeated(repeated("://a:a@", 3000) + repeated("x y z ", 3000), _MB)),
     ):
         found = speed(text, 3)
         yield Row(what, f"{found:.0f} MB/s", "20 MB/s", found >= 20)
