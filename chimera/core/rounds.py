@@ -65,7 +65,7 @@ class Rounds:
             self._share = _SECONDS
             return
         spent, share = self.spent, self._share
-        others = perf_counter() - self._began - spent
+        others = max(0.0, perf_counter() - self._began - spent)
         self._share = _SECONDS + others / 8  # beside somebody who works long in each round, more is only fair
         self._fit = max(1, int(self._fit * min(2.0, share / spent))) if spent else self._fit * 2
         self._waiting.extendleft(reversed(self._again))

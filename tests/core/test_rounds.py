@@ -157,6 +157,40 @@ async def test_whoever_gives_up_waiting_keeps_nobody_else_from_a_turn() -> None:
     assert len(had) < 30, "some of them were still waiting"
 
 
+async def most_in_a_round(costs: list[float], busy: Callable[[], None] = light) -> int:
+    """Let runs wait, each of which costs so many seconds when it goes on; return how many a round has let go on."""
+    rounds, went_on = Rounds(asyncio.get_running_loop()), Counter[int]()
+
+    async def run(cost: float) -> None:
+        await turn(rounds)
+        went_on[rounds.number] += cost > 0
+        rounds.spent += cost
+
+    async def somebody_else() -> None:
+        while True:
+            await asyncio.sleep(0)
+            busy()
+
+    other = asyncio.ensure_future(somebody_else())
+    await asyncio.gather(*map(run, costs))
+    other.cancel()
+    return max(went_on.values())
+
+
+async def test_whoever_is_woken_too_late_waits_again() -> None:
+    """The first one has all others wait; light steps have many woken for a round, and then each step fills one."""
+    assert await most_in_a_round([0.01, *[0.0] * 300, *[0.01] * 20]) == 1
+
+
+async def test_beside_somebody_who_works_long_a_round_holds_more() -> None:
+    def long() -> None:
+        end = perf_counter() + 0.02
+        while perf_counter() < end:
+            pass
+
+    assert await most_in_a_round([0.001] * 40, long) >= 3
+
+
 async def turn(rounds: Rounds) -> None:
     if rounds.is_over():
         await rounds.wait()
