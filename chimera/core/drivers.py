@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Coroutine, Generator, Sequence
 from contextlib import aclosing
 from time import perf_counter
@@ -29,6 +30,7 @@ from chimera.types import ToolResult
 __all__ = ["async_drive", "drive", "drive_to_end"]
 
 T = TypeVar("T")
+_log = logging.getLogger("chimera.core")
 _GRACE_SECONDS = 3.0
 
 
@@ -211,9 +213,12 @@ class _Stream:
                     yield item
                     watched = True
         except BaseException as exc:
-            if not watched and not isinstance(exc, Exception):
+            if watched:
+                self.failure = exc
+            elif isinstance(exc, Exception):
+                _log.debug("a stream that was left failed to close", exc_info=True)
+            else:
                 raise  # whoever watched has left, is being cancelled or interrupted
-            self.failure = exc
 
     async def _items(self) -> AsyncGenerator[Any, None]:
         call, home = self._call, self._home

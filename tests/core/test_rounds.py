@@ -9,6 +9,7 @@ import warnings
 import weakref
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -27,9 +28,9 @@ from tests.core.driving import Note, assert_acceptable, held
 RUNS, STEPS = 40, 6
 
 
-def work() -> None:
-    """Keep the thread busy for a millisecond."""
-    end = perf_counter() + 0.001
+def work(seconds: float = 0.001) -> None:
+    """Keep the thread busy."""
+    end = perf_counter() + seconds
     while perf_counter() < end:
         pass
 
@@ -112,7 +113,7 @@ async def test_without_turns_a_round_holds_a_step_of_every_run(monkeypatch: pyte
     assert (await busiest_round("agent"))[0] == RUNS
 
 
-async def test_what_others_do_takes_nothing_away_from_the_runs() -> None:
+async def test_what_others_do_takes_little_away_from_the_runs() -> None:
     _, quiet = await busiest_round("agent", light)
     _, beside = await busiest_round("agent", light, busy=work)
     assert beside <= 2 * quiet + 20
@@ -183,12 +184,7 @@ async def test_whoever_is_woken_too_late_waits_again() -> None:
 
 
 async def test_beside_somebody_who_works_long_a_round_holds_more() -> None:
-    def long() -> None:
-        end = perf_counter() + 0.02
-        while perf_counter() < end:
-            pass
-
-    assert await most_in_a_round([0.001] * 40, long) >= 3
+    assert await most_in_a_round([0.001] * 40, partial(work, 0.02)) >= 3
 
 
 async def turn(rounds: Rounds) -> None:
@@ -314,12 +310,7 @@ async def test_answers_that_are_in_are_kept_whatever_waits(way: str, calls: list
 
 
 async def test_beside_somebody_who_works_long_runs_get_a_share_of_the_time() -> None:
-    def long() -> None:
-        end = perf_counter() + 0.02
-        while perf_counter() < end:
-            pass
-
-    _, rounds = await busiest_round("agent", light, busy=long)
+    _, rounds = await busiest_round("agent", light, busy=partial(work, 0.02))
     assert rounds <= RUNS * STEPS // 4
 
 
